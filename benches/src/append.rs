@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     /// The process that `--reopen-gb` has write a database here, and crash.
     #[arg(long, hide = true)]
     crash: Option<PathBuf>,
-    /// How many bytes of log it writes.
+    /// The bytes of log that it writes.
     #[arg(long, hide = true, default_value_t = 0)]
     crash_after: u64,
     /// Measure the log alone, too.
@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
     dir: PathBuf,
 }
 
-/// How records are divided into commits and among writers.
+/// The division of records into commits and among writers.
 struct Mode {
     name: &'static str,
     per_commit: usize,
@@ -184,7 +184,7 @@ fn log_only(arguments: &Arguments, mode: &Mode, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How long it all took, and each commit.
+/// The time of the whole, and of each commit.
 struct Timed {
     wall: Duration,
     commits: Vec<Duration>,

@@ -59,7 +59,7 @@ const FACTS_OF_TRACE: usize = 4;
 const QUESTIONS: usize = 300;
 /// Passes of a merge, at most.
 const MOST_PASSES: usize = 50;
-/// How far the vectors of facts lie from those of their concepts: two of one concept have a cosine of 0.8, and of 0.4.
+/// Distance of the vectors of facts from those of their concepts: two of one concept have a cosine of 0.8, and of 0.4.
 const NEAR: f32 = 0.5;
 const FAR: f32 = 1.25;
 const VERBS: [&str; 8] = ["met", "sold", "drew", "found", "left", "heard", "built", "lost"];

@@ -65,7 +65,7 @@ const WARMING: usize = 300;
 /// Keys looked up before those that are timed, enough to have met nearly every page of the catalog that holds keys.
 const LOOKED_UP: usize = 50_000;
 
-/// How often what takes microseconds is repeated.
+/// The number of repetitions of what takes microseconds.
 const REPEATS: usize = 2_000;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

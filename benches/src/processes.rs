@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How long each writes, in milliseconds.
+    /// The time for which each writes, in milliseconds.
     #[arg(long, default_value_t = 2_000)]
     millis: u64,
     /// Rounds of the three measurements; the median ratio counts.

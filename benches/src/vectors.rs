@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     /// Instead: measure the distance kernels, of vectors of so many numbers.
     #[arg(long, value_name = "DIM", num_args = 0..=1, default_missing_value = "384", value_parser = clap::value_parser!(u32).range(8..))]
     kernels: Option<u32>,
-    /// How much of what they compare lies in memory, in MiB.
+    /// The part of the compared bytes that lies in memory, in MiB.
     #[arg(long, default_value_t = 256, requires = "kernels", value_parser = clap::value_parser!(u32).range(1..))]
     far_mib: u32,
     /// Instead: write so many vectors into a database while looking for them.
@@ -84,10 +84,10 @@ pub(crate) struct Arguments {
     phases: Vec<String>,
     #[command(flatten)]
     data: Option<Data>,
-    /// How many neighbours are asked for.
+    /// The number of neighbours that are asked for.
     #[arg(long, default_value_t = 10)]
     k: usize,
-    /// How many candidates a walk keeps, one point each.
+    /// The number of candidates that a walk keeps, one point each.
     #[arg(long, value_delimiter = ',', default_values_t = [16, 32, 64, 128, 256])]
     ef: Vec<usize>,
     /// Recalls to reach by the calibration that the segment brings, one point each.
@@ -99,10 +99,10 @@ pub(crate) struct Arguments {
     /// Which vectors may be answers: uint8, one row for all queries or one for each, a flag for each vector.
     #[arg(long, value_name = "F.npy")]
     filter: Option<PathBuf>,
-    /// How vectors are compared: cosine, dot or l2.
+    /// The metric of vectors: cosine, dot or l2.
     #[arg(long, default_value = "cosine", value_parser = metric)]
     metric: Metric,
-    /// How vectors are kept: f32, f16 or i8.
+    /// The encoding of vectors: f32, f16 or i8.
     #[arg(long, default_value = "f16", value_parser = encoding)]
     encoding: Encoding,
     /// Keep the segment here, and do not build it when it is there already.
@@ -118,7 +118,7 @@ pub(crate) struct Arguments {
     #[cfg(feature = "peers")]
     #[arg(long, conflicts_with = "filter")]
     peers: bool,
-    /// How often all that is measured in turn is asked everything.
+    /// The number of rounds in which everything is asked.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     #[arg(long, hide = true, requires = "segment")]

@@ -1,4 +1,4 @@
-//! How fast the log is verified, beside what hashing the same records alone takes: one core each, warm.
+//! The rate at which the log is verified, beside that of hashing the same records alone: one core each, warm.
 //!
 //! A record is hashed by BLAKE3 when it is verified, so the rate of BLAKE3 on inputs of that length is the most there
 //! can be; on top come checksums, the pages' trees and chain, transactions and heads. Both are told in payload bytes.
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// few hundred they weigh little.
     #[arg(long, default_value_t = 512)]
     mib: usize,
-    /// How often each is measured; the best counts.
+    /// The number of measurements of each; the best counts.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }

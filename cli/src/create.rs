@@ -21,10 +21,10 @@ pub(crate) struct Args {
     /// The dimension of vectors; without it, the first import decides
     #[arg(long, value_name = "N")]
     dim: Option<usize>,
-    /// How vectors are compared
+    /// The metric of vectors
     #[arg(long, default_value = "cosine", value_parser = PossibleValuesParser::new(Metric::NAMES))]
     metric: String,
-    /// How vectors are stored in the index
+    /// The encoding of vectors in the index
     #[arg(long, default_value = "f32", value_parser = PossibleValuesParser::new(Encoding::NAMES))]
     encoding: String,
     /// The name of the embedding model, such as `all-MiniLM-L6-v2`; `hashing-v1-256` is built in

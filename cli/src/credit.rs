@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Keep the rollouts in the database as training data; its utilities are then those over all kept rollouts
     #[arg(long, requires = "db")]
     keep: bool,
-    /// How far the ratio of eq. 16 counts from 1 (epsilon)
+    /// The distance from 1 up to which the ratio of eq. 16 counts (epsilon)
     #[arg(long, value_name = "X", default_value_t = 0.2)]
     clip: f64,
     /// Weight of the KL estimate in eq. 16 (beta_KL)

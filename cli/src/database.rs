@@ -86,7 +86,7 @@ pub(crate) fn note_accelerator(database: &Holotype) {
     }
 }
 
-/// How a command ends that read all it was asked for: something is found when opening found that the log lacks
+/// The outcome of a command that read all it was asked for: something is found when opening found that the log lacks
 /// something, whatever the answers say.
 pub(crate) fn status_of_reading(database: &Holotype) -> Status {
     if database.report().faults().is_empty() { Status::Done } else { Status::Found }

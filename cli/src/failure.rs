@@ -1,4 +1,4 @@
-//! How a command fails: the message on stderr, and the exit status.
+//! The failure of a command: the message on stderr, and the exit status.
 
 use crate::help;
 use crate::render::Format;
@@ -11,7 +11,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// How a command that ran to its end ended.
+/// The outcome of a command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
     /// All is done.

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     as_of: Option<u64>,
 }
 
-/// How an item stands, which decides its colour and shape.
+/// The standing of an item, which decides its colour and shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
     Success,

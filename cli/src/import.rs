@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// The vectors that `row` refers to: one file for each FILE, in the same order
     #[arg(long, value_name = "FILE.npy")]
     vectors: Vec<PathBuf>,
-    /// How durable each transaction is before the next one begins
+    /// The durability of each transaction before the next one begins
     #[arg(long, default_value = "sync", value_parser = ["sync", "flush", "none"])]
     durability: String,
     /// Report a wrong line and go on; lines that depend on it are skipped too

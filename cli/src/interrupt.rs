@@ -15,7 +15,7 @@ pub(crate) const STATUS: u8 = 130;
 /// For [`defer`]: no number of them ends the program.
 pub(crate) const ALWAYS: u32 = u32::MAX;
 
-/// How many Ctrl-C the running command handles itself, and how many there were.
+/// The number of Ctrl-C that the running command handles itself, and the number so far.
 static DEFERRED: AtomicU32 = AtomicU32::new(0);
 static ASKED: AtomicU32 = AtomicU32::new(0);
 /// The handle that a Ctrl-C cancels.

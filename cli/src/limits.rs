@@ -10,10 +10,10 @@ pub(crate) struct Args {
     /// The time limit of a statement, such as 500ms or 2s
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
-    /// How many rows a statement may examine
+    /// The greatest number of rows that a statement may examine
     #[arg(long, value_name = "COUNT")]
     max_rows: Option<u64>,
-    /// How much memory a statement may hold, in bytes or with K, M or G
+    /// The memory that a statement may hold, in bytes or with K, M or G
     #[arg(long, value_name = "BYTES")]
     max_memory: Option<String>,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// The built-in embedder of this name, such as hashing-v1-256, in place of --embedder
     #[arg(long, value_name = "NAME", conflicts_with = "embedder")]
     built_in: Option<String>,
-    /// How vectors are stored in the index
+    /// The encoding of vectors in the index
     #[arg(long, default_value = "f32", value_parser = PossibleValuesParser::new(Encoding::NAMES))]
     encoding: String,
     /// The number of texts that are embedded and written at once

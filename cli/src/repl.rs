@@ -65,7 +65,7 @@ struct Session {
     format: Format,
     limits: Limits,
     timing: bool,
-    /// How many lines a person sees at once.
+    /// The number of lines that a person sees at once.
     screen_lines: Option<usize>,
     /// The status of the statement that ended worst.
     worst: Status,

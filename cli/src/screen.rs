@@ -20,7 +20,7 @@ pub(crate) struct Screen {
     pub(crate) terminal: bool,
 }
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ink {
     Bold,

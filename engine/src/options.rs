@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How durable a commit is before it is acknowledged and seen by readers.
+/// The durability of a commit before it is acknowledged and seen by readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// On the disk: survives power loss (fsync).
@@ -123,9 +123,9 @@ pub struct Options {
     pub max_live_segments: u64,
     /// The greatest age of a snapshot that is held; nothing lets them grow as old as they like.
     pub snapshot_max_age: Option<Duration>,
-    /// How long a transaction waits to begin while one of the four limits above is reached or a snapshot is too old;
-    /// then it is refused with [`Error::Busy`](crate::Error::Busy). Also how long it waits for its turn while other
-    /// processes write; then it is refused with an error that names the process.
+    /// The time for which a transaction waits to begin while one of the four limits above is reached or a snapshot is
+    /// too old; then it is refused with [`Error::Busy`](crate::Error::Busy). Also the time for which it waits for its
+    /// turn while other processes write; then it is refused with an error that names the process.
     pub write_timeout: Duration,
     /// Threads that may build segments in the background. A rebuild, which somebody waits for, takes as many as the
     /// machine has.

@@ -51,7 +51,7 @@ pub trait BatchScorer: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// How often a scorer was asked, and where it worked.
+/// The number of calls of a scorer, and where it worked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScorerUsage {
@@ -237,7 +237,7 @@ impl BatchScorer for CpuScorer {
 struct Scratch {
     /// The positions that match, where not all do.
     positions: Vec<u32>,
-    /// How many match.
+    /// The number of matches.
     count: usize,
     distances: Vec<i32>,
 }

@@ -110,7 +110,7 @@ impl Encoding {
 pub struct VectorSpec {
     /// The number of components, 1 to [`MAX_DIM`].
     pub dim: usize,
-    /// How vectors are compared.
+    /// The metric of vectors.
     pub metric: Metric,
     /// The encoding of exact vectors.
     pub encoding: Encoding,

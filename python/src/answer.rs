@@ -198,7 +198,7 @@ impl Answer {
         Ok(dict)
     }
 
-    /// How certain it is that no better row was missed: `exact`, `converged` or `limited`.
+    /// The certainty that no better row was missed: `exact`, `converged` or `limited`.
     #[getter]
     fn certificate(&self) -> &'static str {
         self.inner.certificate
@@ -216,7 +216,7 @@ impl Answer {
         self.inner.route.clone()
     }
 
-    /// How many items in scope each flaw kept from being rows, by the name of the flaw; only with rules 2.
+    /// The number of items in scope that each flaw kept from being rows, by the name of the flaw; only with rules 2.
     #[getter]
     fn excluded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many parsed scripts a database keeps.
+/// The number of parsed scripts that a database keeps.
 const MAX_PREPARED: usize = 128;
 
 /// An open database.

@@ -72,7 +72,7 @@ pub(crate) struct Item {
     ungrounded: bool,
     /// True if it has a vector.
     has_vector: bool,
-    /// How it was created: `original`, `linked_fact` or `refined`.
+    /// Its origin: `original`, `linked_fact` or `refined`.
     origin: &'static str,
     /// The state of its sources: `supported`, `weakened` or `unsupported`.
     support: &'static str,

@@ -168,7 +168,7 @@ words! {
 }
 
 words! {
-    /// How a recall was created.
+    /// The origin of a recall.
     Origin {
         /// Written with its evidence.
         Original = "original",

@@ -47,7 +47,7 @@ const EAGER: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LINE_PAUSE: Duration = Duration::from_micros(500);
 
-/// How long a handle takes the turn again although others wait.
+/// The time for which a handle takes the turn again although others wait.
 const SHARE: Duration = Duration::from_millis(5);
 
 /// Attempts to give a byte back.

@@ -31,7 +31,7 @@ pub(super) struct Domain {
     pub(super) attributes: &'static [(&'static str, Values)],
 }
 
-/// How things of a kind are named.
+/// The names of things of a kind.
 #[derive(Clone, Copy)]
 pub(super) enum Names {
     /// A prefix and a number: `UA123`.

@@ -1,9 +1,9 @@
-//! How generated runs state a fact: as calls, as JSON, as prose, each in many forms.
+//! The forms in which generated runs state a fact: as calls, as JSON, as prose, each in many forms.
 
 use crate::random::Random;
 use serde_json::{Value, json};
 
-/// How the traces of a run are written.
+/// The style of the traces of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Style {
     /// `tool(kind name): attribute = value`

@@ -36,7 +36,7 @@ struct Tracked {
     said: Vec<(String, &'static str, u64)>,
 }
 
-/// How many look-ups were read as what they state, by form.
+/// The number of look-ups that were read as what they state, by form.
 #[derive(Default)]
 pub(super) struct Claims(BTreeMap<String, (usize, usize)>);
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The time limit of each statement.
 const LIMIT: Duration = Duration::from_millis(10);
 
-/// How often each runs.
+/// The number of runs of each.
 const REPEATS: usize = 30;
 
 /// Statements that look at every item.

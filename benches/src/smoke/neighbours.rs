@@ -6,7 +6,7 @@ use crate::random::Random;
 use holotype::interchange::{NpyWriter, Precision};
 use std::path::Path;
 
-/// How many vectors and queries, of how many dimensions.
+/// The number of vectors and of queries, and their dimensions.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) count: usize,

@@ -220,7 +220,7 @@ fn write_labels(path: &PathBuf, measured: &[Measured]) -> Result<()> {
     Ok(())
 }
 
-/// How long one decision takes, in nanoseconds.
+/// The time of one decision, in nanoseconds.
 fn decision_nanos(measured: &[Measured]) -> u64 {
     let router = LinearRouter::default();
     let of = |question: &Measured| {

@@ -184,7 +184,7 @@ impl<T: Pod> Aligned<T> {
     }
 }
 
-/// How many of `count` things a second `work` does, by processor time.
+/// The rate of `work`, which does `count` things, per second of processor time.
 fn rate(count: usize, mut work: impl FnMut()) -> f64 {
     work();
     let started = cpu_time();

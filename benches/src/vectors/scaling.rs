@@ -11,7 +11,7 @@ use holotype_index::VectorIndex;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// How often a round asks everything: once takes a few milliseconds only, and threads are started for each round.
+/// Repetitions of everything in a round: once takes a few milliseconds only, and threads are started for each round.
 const TIMES: usize = 32;
 
 struct Round {

@@ -209,7 +209,7 @@ fn of_index(source: &mut Source, held: u32, count: u32) -> Result<()> {
     Ok(())
 }
 
-/// How long reads and writes take, and what they take of the processor.
+/// The latencies of reads and writes, and their processor time.
 struct Times {
     started: Instant,
     all_before: Duration,

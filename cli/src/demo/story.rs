@@ -89,7 +89,7 @@ impl Story {
         }
     }
 
-    /// How many items of a sort there are.
+    /// The number of items of a sort.
     pub(super) fn count(&self, noun: &str) -> Result<u64, Failure> {
         let table = self.table(&format!("count {noun}"))?;
         let count = table.rows.first().and_then(|row| row.iter().flatten().find_map(whole));

@@ -1,4 +1,4 @@
-//! How answers are written: for a person ([`cards`], [`grid`]), for a document ([`markdown`]), for a program
+//! The forms of answers: for a person ([`cards`], [`grid`]), for a document ([`markdown`]), for a program
 //! ([`envelope`]).
 //!
 //! Texts come from anywhere, so none reaches a terminal with its control characters ([`text::printable`]).
@@ -16,7 +16,7 @@ use holotype::answer::Output;
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// How answers and errors are written.
+/// The form of answers and errors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// Text: rows with their evidence as a tree
@@ -30,7 +30,7 @@ pub(crate) enum Format {
     Markdown,
 }
 
-/// How a graph is drawn.
+/// The form of a graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Drawing {
     /// SVG.

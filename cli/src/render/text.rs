@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// How many columns a text takes.
+/// The number of columns that a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }

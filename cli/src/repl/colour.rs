@@ -26,7 +26,7 @@ pub(super) fn coloured(line: &str) -> Cow<'_, str> {
     if out.len() == line.len() { Cow::Borrowed(line) } else { Cow::Owned(out) }
 }
 
-/// How long the piece at the beginning is, and its colour.
+/// The length of the piece at the beginning, and its colour.
 fn piece(first: char, text: &str) -> (Option<&'static str>, usize) {
     let while_in = |inside: &dyn Fn(char) -> bool| text.find(|c| !inside(c)).unwrap_or(text.len());
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';

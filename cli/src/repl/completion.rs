@@ -6,7 +6,7 @@ use crate::render::text::printable;
 use holotype::query::attributes::{RECALL_COLUMNS, SETTINGS, Subject, attributes_of};
 use holotype::query::{Errors, check, parse};
 
-/// How many names of the database are offered at once, at most.
+/// The greatest number of names of the database that are offered at once.
 pub(super) const MOST: usize = 50;
 
 /// The commands of a session.

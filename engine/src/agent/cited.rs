@@ -55,7 +55,7 @@ impl<F: FnMut(&str) -> std::result::Result<String, String>> Generator for F {
     }
 }
 
-/// How strictly a recalled memory is tied to its evidence (HELM 5.2).
+/// The strictness with which a recalled memory is tied to its evidence (HELM 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecallMode {
     /// A0: baseline recall.
@@ -215,7 +215,7 @@ impl CitedRecall {
         self
     }
 
-    /// How strictly the memory is tied to its evidence; A1 by default.
+    /// The strictness with which the memory is tied to its evidence; A1 by default.
     pub fn mode(mut self, mode: RecallMode) -> Self {
         self.mode = mode;
         self

@@ -57,7 +57,7 @@ impl RecallInterface {
         self
     }
 
-    /// How strictly memories are tied to their evidence.
+    /// The strictness with which memories are tied to their evidence.
     pub fn mode(mut self, mode: RecallMode) -> Self {
         self.mode = mode;
         self

@@ -1,4 +1,4 @@
-//! What the memory of an open database is used for, in parts that the option `memory_limit` bounds together.
+//! The memory of an open database by its uses, which the option `memory_limit` bounds together.
 //!
 //! | part | at most, of `memory_limit` |
 //! |---|---|
@@ -29,7 +29,7 @@ pub(crate) struct PartUse {
 }
 
 impl Core {
-    /// What each part takes now.
+    /// The present use of each part.
     pub(crate) fn memory_parts(&self, state: &State) -> [PartUse; 7] {
         let options = &self.options;
         let mut changes = state.attributes.changed_count() as u64 * ITEM_BYTES;

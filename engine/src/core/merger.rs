@@ -24,7 +24,7 @@ pub(crate) struct Merger {
     pauses: AtomicUsize,
     /// The measured time to link a vector, in nanoseconds.
     link_ns: AtomicU64,
-    /// How many vectors were unlinked when a writer began last.
+    /// The number of unlinked vectors when a writer began last.
     unlinked: AtomicU64,
     /// About the bytes of memory that running merges take.
     memory: AtomicU64,

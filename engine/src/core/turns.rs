@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long transactions of one process join a turn that another process waits for.
+/// The time for which transactions of one process join a turn that another process waits for.
 const LONGEST: Duration = Duration::from_millis(50);
 
 /// Changes by others since this handle last had the turn.
@@ -38,7 +38,7 @@ pub(crate) struct Turns {
     changed: Condvar,
     /// A failure under this turn left work that only a recovery finishes.
     failed: AtomicBool,
-    /// How many jobs of this handle change derived files. Above 0, this handle has the maintenance byte.
+    /// The number of jobs of this handle that change derived files. Above 0, this handle has the maintenance byte.
     pub(crate) maintainers: Mutex<u32>,
 }
 

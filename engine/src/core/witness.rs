@@ -44,7 +44,7 @@ pub(crate) struct Witness {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     key: SignerKey,
-    /// How long to wait for other handles that write it; `None` for an exclusive handle, which is alone.
+    /// The time to wait for other handles that write it; `None` for an exclusive handle, which is alone.
     beside: Option<Duration>,
     heads: Mutex<Heads>,
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Bytes of records in one batch that the reading thread hands over.
 const BATCH_LEN: usize = 256 << 10;
-/// How many batches the reading thread may be ahead.
+/// The number of batches that the reading thread may be ahead.
 const BATCHES_AHEAD: usize = 8;
 
 /// The greatest length of a log segment that a handle that takes turns begins.

@@ -165,7 +165,7 @@ fn choose(core: &Core, work: Work) -> Option<((Merge, u64), BusySegments<'_>)> {
     })
 }
 
-/// What bounds a merge. A handle that takes turns keeps the others from maintenance meanwhile.
+/// The bounds of a merge. A handle that takes turns keeps the others from maintenance meanwhile.
 fn bounds(core: &Core) -> MergeBounds {
     let at_once = if core.options.takes_turns() { LINKED_IN_TURNS } else { LINKED_AT_ONCE };
     MergeBounds { at_once, in_segment: core.options.most_in_graph() }

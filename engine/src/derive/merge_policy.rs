@@ -47,7 +47,7 @@ pub(crate) struct SegmentSize {
     pub(crate) taken: bool,
 }
 
-/// What bounds merges of vectors.
+/// Bounds of merges of vectors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MergeBounds {
     /// About as many vectors are linked by one merge.

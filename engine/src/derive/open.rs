@@ -36,7 +36,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a reader opens a checkpoint whose files vanish because a writer replaces it.
+/// The attempts of a reader to open a checkpoint whose files vanish because a writer replaces it.
 pub(crate) const MANIFEST_ATTEMPTS: usize = 100;
 
 /// Told of a directory that is a copy of another one.
@@ -159,7 +159,7 @@ struct Opening<'a> {
     options: &'a Options,
     mode: OpenMode,
     end: KnownEnd,
-    /// How often to open the checkpoint.
+    /// The attempts to open the checkpoint.
     attempts: usize,
     report: OpenReport,
 }

@@ -59,7 +59,7 @@ pub struct ImportOptions {
 pub struct ImportReport {
     /// Transactions that were committed.
     pub transactions: u64,
-    /// How many of them hold the lines before the first `commit` line, if those became more than one; else 0.
+    /// The number of those that hold the lines before the first `commit` line, if those became more than one; else 0.
     pub split: u64,
     /// Lines with new content.
     pub added: u64,

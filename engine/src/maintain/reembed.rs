@@ -32,7 +32,7 @@ use crate::write::transaction::Transaction;
 use crate::{Error, Result};
 use std::sync::Arc;
 
-/// How to make vectors anew.
+/// Options of computing vectors again.
 #[derive(Debug, Clone)]
 pub struct ReembedOptions {
     /// Texts of one call of the embedder, which are one commit too.

@@ -22,8 +22,8 @@ use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a handle that takes turns waits for its own background jobs before it shows an older state, and the pause
-/// between attempts.
+/// The time for which a handle that takes turns waits for its background jobs before it shows an older state, and the
+/// pause between attempts.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_micros(50);
 

@@ -59,9 +59,9 @@ pub struct Stats {
     pub oldest_verification_us: Option<i64>,
     /// Bytes of a log page.
     pub log_page_bytes: u32,
-    /// How much of each limit is used.
+    /// The share of each limit that is used.
     pub limits: Vec<LimitUse>,
-    /// What the memory that the option `memory_limit` bounds is used for.
+    /// The uses of the memory that the option `memory_limit` bounds.
     pub memory: Vec<MemoryUse>,
     /// When the oldest snapshot that is still held was taken, in microseconds since the epoch.
     pub oldest_snapshot_us: Option<i64>,

@@ -88,7 +88,7 @@ pub struct Density {
     pub density: Option<f64>,
     /// Bits per token over cases with something to gain; `None` without tokens among them.
     pub active_density: Option<f64>,
-    /// How many cases those are.
+    /// The number of those cases.
     pub active_count: usize,
     /// Cases per quadrant, I to IV.
     pub quadrants: [usize; 4],

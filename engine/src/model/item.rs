@@ -183,7 +183,7 @@ impl Source {
 }
 
 names! {
-    /// How a recall was created (TierMem B.8).
+    /// The origin of a recall (TierMem B.8).
     Origin, "origin" {
         /// Written with its evidence.
         Original = 0,
@@ -243,7 +243,7 @@ pub(crate) struct Attributes {
     pub(crate) has_vector: bool,
     /// The inherited attributes, as bits of [`Inherited`].
     pub(crate) inherited: u8,
-    /// How it was created.
+    /// Its origin.
     pub(crate) origin: Origin,
     /// The state of its sources.
     pub(crate) support: Support,

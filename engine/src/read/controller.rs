@@ -18,7 +18,7 @@ pub struct HopView<'v> {
     pub hop: u64,
     /// The rows that may route it, best first.
     pub rows: &'v [ItemId],
-    /// How many of them route it at most: the first ones, unless the controller chooses others.
+    /// The greatest number of them that route it: the first ones, unless the controller chooses others.
     pub carry: usize,
     /// Rows that the hop before kept and no earlier one had; the number of rows before the first hop.
     pub new: usize,

@@ -63,7 +63,7 @@ pub enum Command {
 pub struct Round {
     /// The searches issued.
     pub commands: Vec<Command>,
-    /// How many pages the searches found.
+    /// The number of pages that the searches found.
     pub pages: u64,
     /// The pages selected in this round that no earlier one selected.
     pub new: Vec<String>,

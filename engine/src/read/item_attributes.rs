@@ -45,7 +45,7 @@ pub struct ItemAttributes {
     pub has_vector: bool,
     /// The names of the attributes that it inherited from its sources.
     pub inherited: Vec<&'static str>,
-    /// How it was created.
+    /// Its origin.
     pub origin: Origin,
     /// The state of its sources.
     pub support: Support,

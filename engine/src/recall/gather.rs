@@ -128,7 +128,7 @@ fn search_channel(
     Ok(ChannelHits { routed, rows: find(may_be_rows, pool)? })
 }
 
-/// How many of the routable items one search for both sets finds; `None` if the sets are searched separately.
+/// The number of routable items that one search for both sets finds; `None` if the sets are searched separately.
 pub(super) fn widened_pool(route: &Bits, may_be_rows: &Bits, pool: usize) -> Option<usize> {
     let (all, may) = (route.count(), may_be_rows.count());
     if may == all {

@@ -546,8 +546,8 @@ fn answer(snapshot: &Snapshot, plan: &Plan, found: Found, started: Instant) -> R
     })
 }
 
-/// How many items each exclusion kept from being rows, of those that stages may route through. What lost claims counts
-/// where it stood among the candidates.
+/// The number of items that each exclusion kept from being rows, of those that stages may route through. An item that
+/// lost claims counts where it stood among the candidates.
 fn excluded(plan: &Plan, losers: u64) -> Vec<(&'static str, u64)> {
     if plan.judge.is_none() {
         return Vec::new();

@@ -14,9 +14,8 @@
 //! Cost: two columns of each candidate, and one look-up for each capitalised word of the question.
 
 use super::plan::Plan;
-use super::rank::Logs;
 use crate::Result;
-use crate::model::item::ItemId;
+use crate::model::item::{ItemId, Kind};
 use crate::read::snapshot::Snapshot;
 use std::collections::HashMap;
 
@@ -24,6 +23,11 @@ use std::collections::HashMap;
 const LOG_SHARE: f32 = 1.0 / 3.0;
 /// Added to w of a turn whose speaker the question names.
 const NAMED_SPEAKER: f32 = 0.125;
+
+/// The shares of the context weight for the first and second neighbour on each side.
+const NEIGHBOUR_SHARES: [f32; 2] = [0.5, 0.25];
+/// Maximum id distance of a neighbour.
+const MAX_NEIGHBOUR_DISTANCE: u32 = 16;
 
 /// The best match of a log.
 #[derive(Clone, Copy)]
@@ -86,6 +90,58 @@ fn named_speakers(snapshot: &Snapshot, plan: &Plan) -> Result<Vec<u32>> {
         found.extend(snapshot.state.symbol(word)?);
     }
     Ok(found)
+}
+
+/// The episode and log of a trace, by number.
+pub(super) type LogOf = (Option<u32>, Option<u32>);
+
+/// The logs of visible traces, looked up once each.
+pub(super) struct Logs<'a> {
+    snapshot: &'a Snapshot,
+    plan: &'a Plan,
+    known: HashMap<u32, Option<LogOf>>,
+}
+
+impl<'a> Logs<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
+        Logs { snapshot, plan, known: HashMap::new() }
+    }
+
+    /// Adds the nearest traces of the same episode and log on one side, with their shares.
+    pub(super) fn neighbours(&mut self, id: u32, upward: bool, found: &mut Vec<(u32, f32)>) -> Result<()> {
+        let Some(own) = self.of(id)? else { return Ok(()) };
+        let mut shares = NEIGHBOUR_SHARES.into_iter();
+        for distance in 1..=MAX_NEIGHBOUR_DISTANCE {
+            let at = if upward { id.checked_add(distance) } else { id.checked_sub(distance) };
+            let Some(at) = at.filter(|at| *at < self.snapshot.state.bound()) else { break };
+            if self.of(at)? != Some(own) {
+                continue;
+            }
+            match shares.next() {
+                Some(share) => found.push((at, share)),
+                None => break,
+            }
+            if shares.len() == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The log of a visible trace that shares words with its neighbours.
+    pub(super) fn of(&mut self, id: u32) -> Result<Option<LogOf>> {
+        if let Some(log) = self.known.get(&id) {
+            return Ok(*log);
+        }
+        let mut log = None;
+        let attributes = &self.snapshot.state.attributes;
+        let lends = !self.plan.weights.context_of_turns || attributes.kind(ItemId(id))? == Kind::Turn;
+        if lends && self.plan.traces.contains(id) {
+            log = Some(attributes.log(ItemId(id))?);
+        }
+        self.known.insert(id, log);
+        Ok(log)
+    }
 }
 
 #[cfg(test)]

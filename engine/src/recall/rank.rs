@@ -21,24 +21,19 @@
 
 use super::Context;
 use super::candidates::{Candidates, MatchPath};
-use super::passages::draw_together;
+use super::passages::{Logs, draw_together};
 use super::plan::{Plan, StagePlan};
 use crate::Result;
 use crate::derive::repair;
-use crate::model::item::{ItemId, Kind, Layer};
+use crate::model::item::{ItemId, Layer};
 use crate::read::answer::Parts;
 use crate::read::snapshot::Snapshot;
 use crate::state::attributes::scalars::Scalars;
 use holotype_index::words::{OccurrenceTable, Occurrences};
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
-/// The shares of the context weight for the first and second neighbour on each side.
-const NEIGHBOUR_SHARES: [f32; 2] = [0.5, 0.25];
 /// A claim that the question names adds so much to w: answers about one thing differ by less in w and similarity.
 const NAMED_CLAIM: f32 = 0.5;
-/// Maximum id distance of a neighbour.
-const MAX_NEIGHBOUR_DISTANCE: u32 = 16;
 
 /// A scored candidate.
 #[derive(Debug, Clone)]
@@ -252,56 +247,4 @@ fn neighbours_of_all(snapshot: &Snapshot, plan: &Plan, ids: &[u32]) -> Result<Ve
         around.push(neighbours);
     }
     Ok(around)
-}
-
-/// The episode and log of a trace, by number.
-pub(super) type LogOf = (Option<u32>, Option<u32>);
-
-/// The logs of visible traces, looked up once each.
-pub(super) struct Logs<'a> {
-    snapshot: &'a Snapshot,
-    plan: &'a Plan,
-    known: HashMap<u32, Option<LogOf>>,
-}
-
-impl<'a> Logs<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
-        Logs { snapshot, plan, known: HashMap::new() }
-    }
-
-    /// Adds the nearest traces of the same episode and log on one side, with their shares.
-    fn neighbours(&mut self, id: u32, upward: bool, found: &mut Vec<(u32, f32)>) -> Result<()> {
-        let Some(own) = self.of(id)? else { return Ok(()) };
-        let mut shares = NEIGHBOUR_SHARES.into_iter();
-        for distance in 1..=MAX_NEIGHBOUR_DISTANCE {
-            let at = if upward { id.checked_add(distance) } else { id.checked_sub(distance) };
-            let Some(at) = at.filter(|at| *at < self.snapshot.state.bound()) else { break };
-            if self.of(at)? != Some(own) {
-                continue;
-            }
-            match shares.next() {
-                Some(share) => found.push((at, share)),
-                None => break,
-            }
-            if shares.len() == 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// The log of a visible trace that shares words with its neighbours.
-    pub(super) fn of(&mut self, id: u32) -> Result<Option<LogOf>> {
-        if let Some(log) = self.known.get(&id) {
-            return Ok(*log);
-        }
-        let mut log = None;
-        let attributes = &self.snapshot.state.attributes;
-        let lends = !self.plan.weights.context_of_turns || attributes.kind(ItemId(id))? == Kind::Turn;
-        if lends && self.plan.traces.contains(id) {
-            log = Some(attributes.log(ItemId(id))?);
-        }
-        self.known.insert(id, log);
-        Ok(log)
-    }
 }

@@ -39,7 +39,7 @@ impl Stage {
         Stage(ast::Stage::Lift(Lift { noun: noun.into(), count: None, votes: None }))
     }
 
-    /// How many rows the stage keeps; of a group, each hop.
+    /// The number of rows that the stage keeps; of a group, each hop.
     pub fn keep(mut self, rows: u64) -> Stage {
         let place = match &mut self.0 {
             ast::Stage::Gather(gather) => &mut gather.count,

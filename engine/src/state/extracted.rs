@@ -75,7 +75,7 @@ pub(crate) fn extracted_claim(item: ItemId, number: u32, name: &str, value: &str
 }
 
 impl State {
-    /// How claims are extracted from what is written now; `None` if they are not.
+    /// The extractor of claims from what is written now; `None` if none are extracted.
     fn extraction(&self) -> Result<Option<Arc<ExtractOptions>>> {
         if let Some(known) = self.lookup_cache.extraction.get() {
             return Ok(known.clone());
@@ -265,7 +265,7 @@ mod tests {
         let claims = |database: &Holotype| database.snapshot().state.extracted_of(trace).unwrap();
         let found = claims(&database);
         assert_eq!(found.len(), 1);
-        // What an earlier extractor found, and its version.
+        // The claims of an earlier extractor, and its version.
         let mut transaction = database.begin().unwrap();
         let version = codec::encode(&1_u32).unwrap();
         transaction.state_mut().rows.put(tables::EXTRACTED, VERSION, version);

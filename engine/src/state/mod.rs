@@ -117,7 +117,7 @@ pub(crate) struct LookupCache {
     settings: OnceLock<Arc<BTreeMap<String, String>>>,
     /// The setting `rules`.
     pub(crate) rules: OnceLock<u8>,
-    /// How claims are extracted, if they are.
+    /// The extractor of claims, if they are extracted.
     pub(crate) extraction: OnceLock<Option<Arc<ExtractOptions>>>,
     /// True if any item's current key differs from the one in its record.
     moved_keys: OnceLock<bool>,

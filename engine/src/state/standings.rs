@@ -203,7 +203,7 @@ struct List {
     contenders: Vec<Contender>,
 }
 
-/// How many claims each item of a block makes.
+/// The number of claims of each item of a block.
 struct CountBlock {
     stamp: u64,
     below: u32,

@@ -71,7 +71,7 @@ pub struct Measure {
     pub name: String,
     /// Its value; `None` where there is nothing to measure.
     pub value: Option<f64>,
-    /// How many steps, reads, items … it is the share or the mean of.
+    /// The number of steps, reads, items … of which it is the share or the mean.
     pub of: u64,
 }
 

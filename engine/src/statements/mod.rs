@@ -373,7 +373,7 @@ mod tests {
         database
     }
 
-    /// How often a statement asks whether its time is over.
+    /// The number of rows after which a statement asks whether its time is over.
     fn ticks(database: &Holotype, statement: &str) -> u64 {
         let prepared = Prepared::parsed(statement).unwrap();
         let script = prepared.bind(&database.snapshot(), &Params::new()).unwrap();

@@ -102,7 +102,7 @@ impl Core {
         }
     }
 
-    /// How long the next writer is delayed because of unlinked vectors, if at all.
+    /// The delay of the next writer because of unlinked vectors, if any.
     fn pace(&self, writer: &Writer) -> Option<Duration> {
         let unlinked = |vectors: &LayerVectors| {
             let flat = vectors.segments.iter().filter(|segment| !segment.has_graph());

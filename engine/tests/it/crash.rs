@@ -163,7 +163,7 @@ fn check_prefix(database: &Holotype, story: &[String], least: u64, most: u64, co
     commit
 }
 
-/// How far the cases of a long row lie apart: 1 when the environment says `HOLOTYPE_EVERY_CASE`.
+/// The distance between the cases of a long row: 1 when the environment says `HOLOTYPE_EVERY_CASE`.
 fn stride(usual: usize) -> usize {
     if std::env::var_os("HOLOTYPE_EVERY_CASE").is_some() { 1 } else { usual }
 }

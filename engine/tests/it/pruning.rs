@@ -281,7 +281,7 @@ fn complete_linkage(snapshot: &Snapshot, items: &[ItemId], above: f64) -> Vec<Ve
     let length = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
     let cosine = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>() / (length(a) * length(b));
     let bound = (above * 1e6).round() as i64;
-    // How far down a pair stands: the less alike and the later, the greater.
+    // The rank of a pair from the bottom: the less alike and the later, the greater.
     let distance = |a: &(ItemId, Vec<f64>), b: &(ItemId, Vec<f64>)| {
         let alike = if a.1 == b.1 { 2_000_000 } else { (cosine(&a.1, &b.1) * 1e6).round() as i64 };
         (alike > bound).then(|| (-alike, a.0.min(b.0), a.0.max(b.0)))

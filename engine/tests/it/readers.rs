@@ -194,7 +194,7 @@ fn a_refresh_that_fails_changes_nothing() {
     }
 }
 
-/// How many states each reader process must see before the writer stops.
+/// The number of states that each reader process must see before the writer stops.
 const STATES: u64 = 24;
 
 /// A reader in a process of its own. It waits for the next commit, so it is killed when the writer's loop panics.
@@ -244,7 +244,7 @@ fn reader_processes_see_whole_transactions_in_order() {
     assert_eq!(faults(&writer), Vec::<String>::new());
 }
 
-/// How each goes forward.
+/// The way in which each goes forward.
 const READERS: [&str; 3] = ["follow", "follow", "reopen"];
 
 /// Some of what a snapshot says, whatever its size.

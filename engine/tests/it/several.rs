@@ -495,7 +495,7 @@ fn a_writing_process() {
     }
 }
 
-/// How many transactions of a process are there, without a gap.
+/// The number of transactions of a process that are there without a gap.
 fn count(database: &Holotype, name: &str) -> u64 {
     let snapshot = database.snapshot();
     assert_eq!(snapshot.len() % 2, 0, "half a transaction");

@@ -111,7 +111,7 @@ fn a_load_and_its_questions_stay_within_64_mib() {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["small_memory::a_loading_process", "--exact", "--nocapture"])
         .env("HOLOTYPE_SMALL_MEMORY", dir.path().join("small.holo"))
-        // What the allocator of the C library keeps of freed memory is not the database's.
+        // The C library's allocator keeps freed memory, which is not the database's.
         .envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_TRIM_THRESHOLD_", "131072")])
         .output()
         .unwrap();

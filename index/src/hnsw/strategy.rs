@@ -79,7 +79,7 @@ pub(crate) const MIN_FILTERED_CANDIDATES: usize = 512;
 /// lead to the nearest.
 pub(crate) const MATCHING_WALK_EF_FACTOR: usize = 2;
 
-/// How to search the matches of a filter.
+/// The strategy of a search among the matches of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FilterPlan {
     /// Compare all matches.
@@ -117,7 +117,7 @@ impl FilterPlan {
     }
 }
 
-/// How many expansions a collecting walk may spend.
+/// The number of expansions that a collecting walk may spend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CostBudget {
     ef: f64,

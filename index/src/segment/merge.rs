@@ -118,7 +118,7 @@ fn copy_vectors(file: &mut MergedFile<'_>, views: &[RowsView<'_>], order: &[Orig
     };
     for run in runs() {
         let rows = of_run(run);
-        // What is damaged is copied, too: the caller asks the segments for damage before the file gets its name.
+        // Damage is copied, too: the caller asks the segments for damage before the file gets its name.
         let _ = rows.encoded();
         file.append(layout::VECTORS, writer::vector_bytes(&rows))?;
     }

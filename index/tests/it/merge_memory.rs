@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 /// The limit of a streamed segment's resident memory: a few MiB that were read last.
 const MOST: u64 = 6 * MIB;
 
-/// How many bytes of a mapped file are in this process's memory.
+/// The bytes of a mapped file that are in this process's memory.
 fn resident(path: &Path) -> u64 {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let name = path.to_str().unwrap();

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::recovery::{self, RecoveryReport};
 use crate::vfs::Vfs;
 
-/// How far to take over.
+/// The extent of a takeover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// To where nothing is written, of which everything before the position is durable. Needs the turn.

@@ -144,7 +144,7 @@ impl<'v> SegmentFileStream<'v> {
         Ok(offset)
     }
 
-    /// Where a section ends, which has its given length or what was written of it.
+    /// The end of a section, which has its given length or what was written of it.
     fn end(&mut self, section: usize) -> Result<u64> {
         let offset = self.place(section)?;
         let this = &mut self.sections[section];

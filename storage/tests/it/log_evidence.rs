@@ -156,7 +156,7 @@ fn a_header_that_does_not_fit_proves_nothing() {
     drop(log);
     change(&sim, 2, |bytes| {
         bytes[PAGE as usize..].fill(0);
-        // How many records stand before it.
+        // The number of records before it.
         bytes[80] += 1;
         let crc = crc32fast::hash(&bytes[..136]);
         bytes[136..140].copy_from_slice(&crc.to_le_bytes());

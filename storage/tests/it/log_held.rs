@@ -8,7 +8,7 @@ use holotype_storage::Error;
 use holotype_storage::log::{Appended, Log, LogOptions, Lsn};
 use holotype_storage::vfs::{Failure, Operation, SimVfs};
 
-/// How often anything was written.
+/// The number of writes.
 fn writes(sim: &SimVfs) -> usize {
     sim.history().iter().filter(|operation| matches!(operation, Operation::Write { .. })).count()
 }

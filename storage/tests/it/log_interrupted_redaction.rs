@@ -8,7 +8,7 @@ use holotype_storage::log::{Checkpoint, Erase, Log, LogLimits, LogOptions, Lsn, 
 use holotype_storage::vfs::{Crash, SimVfs};
 use holotype_storage::{Error, NewRecord};
 
-/// How many records are erased: so many that the redaction record that names them takes a run of pages, in a later
+/// Records that are erased: so many that the redaction record that names them takes a run of pages, in a later
 /// segment.
 const ERASED: usize = 100;
 

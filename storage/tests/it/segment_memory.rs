@@ -15,7 +15,7 @@ const LEN: usize = 33 * MIB;
 /// The limit of a streamed file's resident memory.
 const MOST: usize = 8 * MIB;
 
-/// How many bytes of a mapped file are in this process's memory.
+/// The bytes of a mapped file that are in this process's memory.
 fn resident(path: &Path) -> usize {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let name = path.to_str().unwrap();

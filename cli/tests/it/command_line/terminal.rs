@@ -13,9 +13,9 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long a test waits for something that never comes.
+/// The time for which a test waits for something that never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How many recalls take longer than a key.
+/// A number of recalls that takes longer than a key.
 const LONG: usize = 2_000;
 const PROMPT: &str = "holotype> ";
 /// The editor sends these when it begins to read a line and when it has read it: it turns marks around pasted text on

@@ -3,7 +3,7 @@
 use super::{JsonError, JsonType, Parser};
 use std::fmt;
 
-/// How deep the value of a field stands in its line: `{"trace":{"fields":{…`.
+/// The depth of the value of a field in its line: `{"trace":{"fields":{…`.
 const FIELD_DEPTH: u32 = 3;
 
 /// The text of one JSON value exactly as it was written: a number, a boolean, an array or an object.

@@ -113,7 +113,7 @@ pub struct Deconfounding {
     pub delayed_recovery: Option<f64>,
     /// Module-attribution concentration.
     pub concentration: Option<f64>,
-    /// How many interventions each measure rests on: corruptions (both ratios), drops, early writes, perturbed spans.
+    /// Interventions on which each measure rests: corruptions (both ratios), drops, early writes, perturbed spans.
     pub counts: [usize; 4],
     /// Corruptions that fell back to a marker.
     pub fallbacks: usize,

@@ -14,7 +14,7 @@ const VERBATIM: usize = 2;
 /// The share of the budget from which a policy fires.
 const FIRES_AT: f64 = 0.8;
 
-/// How a context is made to fit.
+/// The policy by which a context is made to fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Truncation {
     /// All older memories in one checkpoint, and the two newest steps.

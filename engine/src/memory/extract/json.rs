@@ -67,7 +67,7 @@ const UNITS: [&str; 4] = ["currency", "unit", "units", "uom"];
 /// Members that name the attribute of the `value` beside them.
 const ATTRIBUTES: [&str; 5] = ["attribute", "metric", "property", "field", "measure"];
 
-/// How deep objects are read.
+/// The depth to which objects are read.
 const MAX_DEPTH: usize = 16;
 
 /// Longest list of scalars that is one value.

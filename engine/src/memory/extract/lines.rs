@@ -190,7 +190,7 @@ fn segment(about: &str, text: &str, claims: &mut Claims<'_>) {
     }
 }
 
-/// How many `=` are neither `==`, `<=`, `>=` nor `!=`.
+/// The number of `=` that are neither `==`, `<=`, `>=` nor `!=`.
 fn pair_count(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_comparison = |at: usize| {

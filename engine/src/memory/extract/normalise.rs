@@ -35,7 +35,7 @@ const UNITS: [&[&str]; 28] = [
     &["mph", "mph", "miles per hour"],
 ];
 
-/// How many rows of [`UNITS`] are currencies, which alone may stand before a number: `m-39` is no length.
+/// The number of rows of [`UNITS`] that are currencies, which alone may stand before a number: `m-39` is no length.
 const CURRENCIES: usize = 5;
 
 const MONTHS: [&str; 12] = [

@@ -4,7 +4,7 @@ use crate::{Error, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// How two facts relate, which decides what becomes of them.
+/// The relation of two facts, which decides what becomes of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// `UPDATE_SAME_FACT`: the same fact, the later one corrects it; both originals are retired.
@@ -36,7 +36,7 @@ impl Relation {
 pub struct MergedFact {
     /// The merged statement.
     pub text: String,
-    /// How the facts relate.
+    /// The relation of the facts.
     pub relation: Relation,
 }
 

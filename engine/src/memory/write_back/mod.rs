@@ -112,7 +112,7 @@ impl MemoryManager for ByWords {
     }
 }
 
-/// How often a text denies.
+/// The number of negations in a text.
 fn denials(text: &str) -> usize {
     let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}')));
     let denies = |word: &&str| {

@@ -132,7 +132,7 @@ fn add_usage(report: &mut AuditReport, prefix: &str, part: &Part<'_>, evidence: 
     Ok(())
 }
 
-/// How well items are supported by what they cite.
+/// The support of items by what they cite.
 #[derive(Debug, Clone, Copy, Default)]
 struct Grounds {
     items: u64,

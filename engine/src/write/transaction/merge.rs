@@ -23,7 +23,7 @@ pub(crate) const MOST_MERGES: usize = 800;
 pub struct MergeOptions {
     /// The least cosine, exclusive.
     pub tau: f32,
-    /// How many of the nearest are considered for each item, the `m` of the paper.
+    /// The number of nearest items that are considered for each item, the `m` of the paper.
     pub top: usize,
 }
 
@@ -40,7 +40,7 @@ pub struct Merge {
     pub merged: ItemId,
     /// The originals, the earlier first.
     pub of: Vec<ItemId>,
-    /// How they relate.
+    /// Their relation.
     pub relation: Relation,
 }
 

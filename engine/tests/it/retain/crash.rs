@@ -35,7 +35,7 @@ fn check(disk: &SimVfs, since: u64, story: &[String], context: &str) -> bool {
     from == since
 }
 
-/// How far the cases lie apart: 1 when the environment says `HOLOTYPE_EVERY_CASE`.
+/// The distance between cases: 1 when the environment says `HOLOTYPE_EVERY_CASE`.
 fn every() -> usize {
     if std::env::var_os("HOLOTYPE_EVERY_CASE").is_some() { 1 } else { 4 }
 }

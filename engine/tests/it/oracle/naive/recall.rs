@@ -19,12 +19,12 @@ type Scored = (u32, f64, usize);
 /// A stage as it is walked.
 struct Step<'r> {
     noun: Noun,
-    /// How many rows it gives, and how many pages or episodes it keeps.
+    /// The number of rows that it gives, and of pages or episodes that it keeps.
     rows: u64,
     places: Option<u64>,
     channels: Vec<Channel>,
     only: Option<&'r Predicate>,
-    /// How many places, with how many votes.
+    /// The number of places, and of their votes.
     lift: Option<(u64, u64)>,
 }
 
@@ -451,7 +451,7 @@ impl Exported {
                 || standing.time.zip(self.whole(id, "time")).is_some_and(|(reader, item)| item > reader))
     }
 
-    /// How many tests keep an item out.
+    /// The number of tests that keep an item out.
     fn exclusions(&self, id: u32, clauses: &Clauses, standing: &ReaderPosition) -> usize {
         let excluded: Vec<&Flaw> =
             clauses.exclude.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node)).collect();

@@ -1,4 +1,4 @@
-//! How values compare, and what a limit leaves.
+//! The order of values, and what a limit leaves.
 
 use holotype::cell::Cell;
 use holotype::query::ast::Limit;
@@ -32,7 +32,7 @@ pub(super) fn number(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// How two cells of one sort compare.
+/// The order of two cells of one sort.
 pub(super) fn compared(a: &Cell, b: &Cell) -> Option<Ordering> {
     match (a, b) {
         (Cell::Text(a), Cell::Text(b)) => Some(a.cmp(b)),
