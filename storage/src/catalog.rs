@@ -259,7 +259,7 @@ impl Catalog {
     /// [`Error::DamagedFile`], [`Error::Io`].
     pub fn snapshot(&self) -> Result<CatalogSnapshot> {
         // One transaction for both: a writer in another process may be writing a checkpoint.
-        let (blocks, meta) = self.guard(|| {
+        let (blocks, meta) = self.place.guard(|| {
             let transaction = self.redb.begin_read()?;
             Ok((transaction.open_table(BLOCKS)?, transaction.open_table(META)?))
         })?;
@@ -354,12 +354,12 @@ impl Catalog {
     }
 
     fn meta(&self, key: &'static [u8]) -> Result<Option<Vec<u8>>> {
-        let table = self.guard(|| Ok(self.redb.begin_read()?.open_table(META)?))?;
+        let table = self.place.guard(|| Ok(self.redb.begin_read()?.open_table(META)?))?;
         self.meta_in(&table, key)
     }
 
     fn meta_in(&self, table: &BytesTable, key: &'static [u8]) -> Result<Option<Vec<u8>>> {
-        let stored = self.guard(|| Ok(table.get(key)?.map(|stored| stored.value().to_vec())))?;
+        let stored = self.place.guard(|| Ok(table.get(key)?.map(|stored| stored.value().to_vec())))?;
         let Some(stored) = stored else {
             return Ok(None);
         };
@@ -377,7 +377,7 @@ impl Catalog {
         let Redb::Writer(writing) = &self.redb else {
             return Err(Error::ReadOnly);
         };
-        self.guard(|| {
+        self.place.guard(|| {
             let mut transaction = writing.database.begin_write()?;
             transaction.set_quick_repair(true);
             match change(&transaction) {
@@ -386,10 +386,6 @@ impl Catalog {
                 Err(Stopped::Damaged(table)) => Ok(Err(rows::damaged_rows(&self.place.path, table))),
             }
         })?
-    }
-
-    fn guard<T>(&self, call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
-        self.place.guard(call)
     }
 }
 
