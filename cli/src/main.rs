@@ -141,7 +141,7 @@ enum Command {
     Reembed(reembed::Args),
     /// Compute HiMPO advantages of memory writes from log-probabilities
     Credit(credit::Args),
-    /// Score runs, plant faults in them and find who is to blame, measure credit, truncate contexts (HiMPO)
+    /// Score and perturb stored runs, find who is to blame, measure credit (HiMPO)
     Rollouts(rollouts::Args),
     /// Fit the router of escalations, label its decisions, and have a database use it
     Judge(judge::Args),
