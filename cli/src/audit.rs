@@ -89,9 +89,7 @@ fn insert(object: &mut Map<String, Value>, name: &str, value: Value) {
 }
 
 fn read_costs(path: &Path) -> Result<Vec<StepCost>, Failure> {
-    let is_stdin = path.as_os_str() == "-";
-    let text = if is_stdin { script::read_stdin()? } else { script::read_file(path)? };
-    let name = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
+    let (text, name) = script::read_named(path)?;
     let mut costs = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         costs.push(read_cost(line).map_err(|error| {

@@ -106,8 +106,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
-    let text = if args.file.as_os_str() == "-" { script::read_stdin()? } else { script::read_file(&args.file)? };
-    let name = if args.file.as_os_str() == "-" { "<stdin>".to_owned() } else { args.file.display().to_string() };
+    let (text, name) = script::read_named(&args.file)?;
     let lines = lines::read(&text, &name)?;
     let of_tokens: Vec<_> = lines.all.iter().filter_map(|line| Some((line, line.tokens()?))).collect();
     let credits = credit(&lines.writes, &args.options()).map_err(|error| refused(error, &lines, &name))?;

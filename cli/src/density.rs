@@ -29,9 +29,7 @@ struct Line {
 }
 
 pub(crate) fn run(file: &Path, format: Format) -> Result<Status, Failure> {
-    let is_stdin = file.as_os_str() == "-";
-    let text = if is_stdin { script::read_stdin()? } else { script::read_file(file)? };
-    let name = if is_stdin { "<stdin>".to_owned() } else { file.display().to_string() };
+    let (text, name) = script::read_named(file)?;
     let lines = read(&text, &name)?;
     let cases: Vec<Case> = lines.iter().map(|line| line.case.clone()).collect();
     let found = density(&cases).map_err(|error| refused(&error, &lines, &name))?;

@@ -63,9 +63,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
 
 /// Each line that is not blank, with its number and the name of the file.
 fn lines<T>(path: &Path, read: impl Fn(&str) -> Result<T, (usize, String)>) -> Result<Vec<T>, Failure> {
-    let is_stdin = path.as_os_str() == "-";
-    let text = if is_stdin { script::read_stdin()? } else { script::read_file(path)? };
-    let name = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
+    let (text, name) = script::read_named(path)?;
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         found.push(read(line).map_err(|(offset, message)| {

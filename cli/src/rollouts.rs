@@ -156,9 +156,7 @@ fn read(runs: &Path) -> Result<Vec<Rollout>, Failure> {
         }
         return Ok(rollouts);
     }
-    let is_stdin = runs.as_os_str() == "-";
-    let text = if is_stdin { script::read_stdin()? } else { script::read_file(runs)? };
-    let name = if is_stdin { "<stdin>".to_owned() } else { runs.display().to_string() };
+    let (text, name) = script::read_named(runs)?;
     Ok(lines::read(&text, &name)?)
 }
 

@@ -89,6 +89,14 @@ pub(crate) fn read_stdin() -> Result<String, Failure> {
     text_of(bytes, Path::new("<stdin>"))
 }
 
+/// The text of a file, or of stdin for `-`, and the name that errors call it by.
+pub(crate) fn read_named(path: &Path) -> Result<(String, String), Failure> {
+    if path.as_os_str() == "-" {
+        return Ok((read_stdin()?, "<stdin>".to_owned()));
+    }
+    Ok((read_file(path)?, path.display().to_string()))
+}
+
 /// All of a file, as text.
 pub(crate) fn read_file(path: &Path) -> Result<String, Failure> {
     text_of(fs::read(path).map_err(|error| Problem::io(path, "read", &error))?, path)

@@ -46,9 +46,7 @@ struct Line {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
-    let is_stdin = args.file.as_os_str() == "-";
-    let text = if is_stdin { script::read_stdin()? } else { script::read_file(&args.file)? };
-    let name = if is_stdin { "<stdin>".to_owned() } else { args.file.display().to_string() };
+    let (text, name) = script::read_named(&args.file)?;
     let trajectories = read(&text, &name, args.episode.as_deref())?;
     let roles = Roles { same_segment: args.same_segment, same_intent: args.same_intent, ..Roles::default() };
     let database = database::to_write(&args.db)?;

@@ -18,19 +18,22 @@ use crate::state::State;
 pub(crate) const ROW_BYTES: u64 = 112;
 pub(crate) const ITEM_BYTES: u64 = 256;
 
-/// The use of memory by one part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PartUse {
-    pub(crate) part: &'static str,
-    /// Bytes in use, counted or estimated.
-    pub(crate) used: u64,
-    /// The most it takes; `None` for what is bounded by all parts together.
-    pub(crate) most: Option<u64>,
+/// The use of memory by one part of the database. Mapped files do not count: their pages are the system's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// `catalog cache`, `edges` and `contests` that are kept for questions, `merges`, and what no checkpoint holds:
+    /// `changed rows`, `new words` and `new vectors`.
+    pub part: &'static str,
+    /// Bytes in use, counted or estimated. Of the cache it is the most that it takes.
+    pub used: u64,
+    /// The most bytes it takes; `None` for what `memory_limit` bounds together with the other parts.
+    pub most: Option<u64>,
 }
 
 impl Core {
     /// The present use of each part.
-    pub(crate) fn memory_parts(&self, state: &State) -> [PartUse; 7] {
+    pub(crate) fn memory_parts(&self, state: &State) -> [MemoryUse; 7] {
         let options = &self.options;
         let mut changes = state.attributes.changed_count() as u64 * ITEM_BYTES;
         for overlay in [state.rows.active(), state.rows.frozen()] {
@@ -43,12 +46,12 @@ impl Core {
                 vectors += (of_layer.tail.len() * of_layer.tail.spec().dim * size_of::<f32>()) as u64;
             }
         }
-        let part = |part, used, most| PartUse { part, used, most };
+        let part = |part, used, most| MemoryUse { part, used, most };
         let cache = options.cache_len() as u64;
         [
             part("catalog cache", cache, Some(cache)),
             part("edges", state.adjacency_bytes(), Some(options.edge_bytes())),
-            part("contests", self.standings.byte_len(), Some(options.memory_limit.min(256 << 20) / 5)),
+            part("contests", self.standings.byte_len(), Some(self.standings.most_bytes())),
             part("merges", self.merger.memory(), Some(options.merge_bytes())),
             part("changed rows", changes, None),
             part("new words", words, None),

@@ -5,6 +5,7 @@
 
 use crate::Result;
 use crate::core::handle::Holotype;
+use crate::core::memory::MemoryUse;
 use crate::model::item::{Kind, Layer};
 use crate::model::space::Space;
 use crate::model::time;
@@ -91,19 +92,6 @@ pub struct LimitUse {
     pub max: Option<u64>,
 }
 
-/// The use of memory by one part of the database. Mapped files do not count: their pages are the system's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MemoryUse {
-    /// `catalog cache`, `edges` and `contests` that are kept for questions, `merges`, and what no checkpoint holds:
-    /// `changed rows`, `new words` and `new vectors`.
-    pub part: &'static str,
-    /// Bytes in use, counted or estimated. Of the cache it is the most that it takes.
-    pub used: u64,
-    /// The most bytes it takes; `None` for what `memory_limit` bounds together with the other parts.
-    pub most: Option<u64>,
-}
-
 impl Holotype {
     /// Counts the things in the database and reads the use of its files and limits.
     ///
@@ -114,7 +102,6 @@ impl Holotype {
         let times = || verified.iter().filter_map(|(_, time)| *time);
         let limits = self.core.limits(&self.core.lock_writer());
         let published = self.core.published.load();
-        let memory = self.core.memory_parts(&published);
         let usage = self.core.scorer.usage();
         Ok(Stats {
             content: self.snapshot().stats()?,
@@ -128,7 +115,7 @@ impl Holotype {
                 .iter()
                 .map(|limit| LimitUse { limit: limit.limit, used: limit.used, max: limit.max })
                 .collect(),
-            memory: memory.iter().map(|it| MemoryUse { part: it.part, used: it.used, most: it.most }).collect(),
+            memory: self.core.memory_parts(&published).to_vec(),
             oldest_snapshot_us: self.core.throttle.oldest_snapshot(),
             merge_debt: merge_debt(&published),
             catalog_bytes: published.rows.base().map(|catalog| catalog.file_len()).transpose()?,

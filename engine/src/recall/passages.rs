@@ -38,18 +38,12 @@ struct Best {
 }
 
 /// Adds to similarity and words of traces what they take over.
-pub(super) fn draw_together(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    ids: &[u32],
-    similarity: &mut [f32],
-    words: &mut [f32],
-) -> Result<()> {
+pub(super) fn draw_together(logs: &mut Logs<'_>, ids: &[u32], similarity: &mut [f32], words: &mut [f32]) -> Result<()> {
+    let (snapshot, plan) = (logs.snapshot, logs.plan);
     let weights = &plan.weights;
     if !weights.draws_logs_together || weights.context <= 0.0 {
         return Ok(());
     }
-    let mut logs = Logs::new(snapshot, plan);
     let mut places = Vec::with_capacity(ids.len());
     let mut best = HashMap::new();
     for ((id, similarity), words) in ids.iter().zip(similarity.iter()).zip(words.iter()) {

@@ -105,9 +105,10 @@ fn rank_layer(context: &Context<'_, '_>, layer: Layer, candidates: Candidates, s
         citing_index = CitingIndex::of(snapshot, plan, &ids)?;
     }
     let mut similarity = similarities(snapshot, plan, layer, &ids, &citing_index)?;
-    let mut words = word_shares(context, layer, &ids, &citing_index)?;
+    let mut logs = Logs::new(snapshot, plan);
+    let mut words = word_shares(context, layer, &ids, &citing_index, &mut logs)?;
     if layer == Layer::Trace {
-        draw_together(snapshot, plan, &ids, &mut similarity, &mut words)?;
+        draw_together(&mut logs, &ids, &mut similarity, &mut words)?;
     }
     let reads = plan.reads();
     for (index, (id, match_path)) in candidates.into_iter().enumerate() {
@@ -195,14 +196,20 @@ fn similarities(
 }
 
 /// The BM25 of each candidate divided by the best one; 0 without a text in the query.
-fn word_shares(context: &Context<'_, '_>, layer: Layer, ids: &[u32], citing_index: &CitingIndex) -> Result<Vec<f32>> {
-    let Context { snapshot, plan, words } = *context;
+fn word_shares(
+    context: &Context<'_, '_>,
+    layer: Layer,
+    ids: &[u32],
+    citing_index: &CitingIndex,
+    logs: &mut Logs<'_>,
+) -> Result<Vec<f32>> {
+    let Context { plan, words, .. } = *context;
     let Some(scorer) = words.of(layer)? else { return Ok(vec![0.0; ids.len()]) };
     let context = if layer == Layer::Trace { plan.weights.context } else { 0.0 };
     if context <= 0.0 && citing_index.all.is_empty() {
         return Ok(of_best(scorer.scores(ids)?));
     }
-    let around = if context > 0.0 { neighbours_of_all(snapshot, plan, ids)? } else { Vec::new() };
+    let around = if context > 0.0 { neighbours_of_all(logs, ids)? } else { Vec::new() };
     let mut wanted: Vec<u32> = around.iter().flatten().map(|(id, _)| *id).chain(ids.iter().copied()).collect();
     wanted.sort_unstable();
     wanted.dedup();
@@ -236,8 +243,7 @@ fn of_best(scores: Vec<f32>) -> Vec<f32> {
 }
 
 /// The log neighbours of each trace with their shares.
-fn neighbours_of_all(snapshot: &Snapshot, plan: &Plan, ids: &[u32]) -> Result<Vec<Vec<(u32, f32)>>> {
-    let mut logs = Logs::new(snapshot, plan);
+fn neighbours_of_all(logs: &mut Logs<'_>, ids: &[u32]) -> Result<Vec<Vec<(u32, f32)>>> {
     let mut around = Vec::with_capacity(ids.len());
     for id in ids {
         let mut neighbours = Vec::new();

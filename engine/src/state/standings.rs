@@ -323,6 +323,11 @@ impl Standings {
         Standings { memory_limit: memory_limit.min(FULL_LIMIT), ..Standings::default() }
     }
 
+    /// About the most bytes that are kept.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.memory_limit / 5
+    }
+
     /// About the bytes that are kept.
     pub(crate) fn byte_len(&self) -> u64 {
         let claims = lock(&self.standings).all_weight() * CLAIM_BYTES + lock(&self.lists).all_weight() * LISTED_BYTES;

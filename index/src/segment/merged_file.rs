@@ -75,18 +75,22 @@ impl<'v> MergedFile<'v> {
         Ok(Self { file, tags })
     }
 
-    fn place(&self, tag: [u8; 4]) -> usize {
-        self.tags.iter().position(|other| *other == tag).expect("a section of the file")
+    fn place(&self, tag: [u8; 4]) -> Result<usize> {
+        let is_it = |other: &[u8; 4]| *other == tag;
+        let missing = || Error::corrupt("DIR ", 0, format!("no section {} was begun", tag.escape_ascii()));
+        self.tags.iter().position(is_it).ok_or_else(missing)
     }
 
     /// Appends numbers to a section.
     pub(super) fn append<T: bytemuck::NoUninit>(&mut self, tag: [u8; 4], numbers: &[T]) -> Result<()> {
-        Ok(self.file.append(self.place(tag), bytemuck::cast_slice(numbers))?)
+        let place = self.place(tag)?;
+        Ok(self.file.append(place, bytemuck::cast_slice(numbers))?)
     }
 
     /// A section, which ends here.
     pub(super) fn written(&mut self, tag: [u8; 4]) -> Result<Written> {
-        let (map, range) = self.file.written(self.place(tag))?;
+        let place = self.place(tag)?;
+        let (map, range) = self.file.written(place)?;
         Ok(Written { map, range })
     }
 

@@ -11,8 +11,8 @@
 //! worth more, so it reads deeper.
 //!
 //! The weights are those of a conditional logit of the place of the evidence of 760 questions about five conversations,
-//! rounded; fitted without the conversation that is asked about they give the same figures to within .002 of support.
-//! LEARNED and THRIFT are chosen, not fitted.
+//! rounded. LEARNED is a guess; THRIFT was chosen on the same questions. So a figure of those conversations is of the
+//! data that it was fitted on.
 
 /// Weight of the distance of S from the best.
 const LAG: f32 = 3.5;

@@ -46,8 +46,17 @@ impl<'r> InView<'r> {
 
     /// The share of the expected evidence that is cited.
     fn cited(&self, cited: &BTreeSet<ItemId>) -> f32 {
+        self.share(|trace, _| cited.contains(&trace.id))
+    }
+
+    /// The share of it on which findings rest that were written back.
+    fn learned(&self) -> f32 {
+        self.share(|_, candidate| candidate.learned)
+    }
+
+    fn share(&self, counts: impl Fn(&Scored, &Candidate) -> bool) -> f32 {
         let all = self.traces.iter().zip(&self.candidates).zip(&self.shares);
-        let held = all.filter(|((trace, _), _)| cited.contains(&trace.id));
+        let held = all.filter(|((trace, candidate), _)| counts(trace, candidate));
         held.map(|((_, candidate), share)| share * candidate.tokens as f32).sum::<f32>().min(1.0)
     }
 }
@@ -94,7 +103,7 @@ pub(super) fn signals(
         },
         gap,
         agreement: if raw.is_empty() { 1.0 } else { in_view.cited(&cited) },
-        learned: in_view.cited(&first.learned(snapshot)?),
+        learned: in_view.learned(),
         first_cited,
         uncited_lead,
         asks_many: flag(asks_many),

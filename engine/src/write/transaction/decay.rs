@@ -3,7 +3,7 @@
 //! Invariant: ages count from the newest item's time, so that the same database decays in the same way at any time.
 
 use super::Transaction;
-use crate::model::item::{ItemId, Layer};
+use crate::model::item::{Attributes, ItemId, Layer};
 use crate::read::snapshot::Snapshot;
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
@@ -67,18 +67,27 @@ impl Transaction<'_> {
     }
 }
 
-/// The active items of a layer, and how much older than the newest item each is, for those with a time.
-fn aged(snapshot: &Snapshot, layer: Layer, among: Option<&Bits>) -> Result<Vec<(ItemId, i64)>> {
+/// The active items of a layer that `is_due` chooses by their attributes and by how much older than the newest item
+/// they are. An item without a time stays.
+fn due(
+    snapshot: &Snapshot,
+    layer: Layer,
+    among: Option<&Bits>,
+    is_due: impl Fn(ItemId, &Attributes, i64) -> Result<bool>,
+) -> Result<Vec<ItemId>> {
     let state = &snapshot.state;
     let base = state.attributes.base_sets(state.bound());
     let Some(now) = state.meta.newest_time else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for id in base.visible()?.and(&*base.layer(layer)?).iter().map(ItemId) {
         snapshot.tick()?;
-        if among.is_none_or(|among| among.contains(id.0))
-            && let Some(time) = state.attributes(id)?.time
-        {
-            found.push((id, now.saturating_sub(time).max(0)));
+        if among.is_some_and(|among| !among.contains(id.0)) {
+            continue;
+        }
+        let attributes = state.attributes(id)?;
+        let Some(time) = attributes.time else { continue };
+        if is_due(id, &attributes, now.saturating_sub(time).max(0))? {
+            found.push(id);
         }
     }
     Ok(found)
@@ -86,34 +95,24 @@ fn aged(snapshot: &Snapshot, layer: Layer, among: Option<&Bits>) -> Result<Vec<(
 
 /// The recalls that a decay retires.
 fn decayed(snapshot: &Snapshot, among: Option<&Bits>, half_life: i64, below: f32) -> Result<Vec<ItemId>> {
-    let mut retired = Vec::new();
-    for (id, age) in aged(snapshot, Layer::Recall, among)? {
-        let attributes = snapshot.state.attributes(id)?;
+    due(snapshot, Layer::Recall, among, |_, attributes, age| {
         // A recall that nothing has judged yet is given time to be of use.
-        if attributes.utility_count == 0 && attributes.utility == 0.0 && age < half_life {
-            continue;
-        }
+        let is_new = attributes.utility_count == 0 && attributes.utility == 0.0 && age < half_life;
         let share = (-(age as f64) / half_life as f64).exp2();
-        if f64::from(attributes.utility) * share < f64::from(below) {
-            retired.push(id);
-        }
-    }
-    Ok(retired)
+        Ok(!is_new && f64::from(attributes.utility) * share < f64::from(below))
+    })
 }
 
 /// The traces that their pages stand for.
 fn compressed(snapshot: &Snapshot, among: Option<&Bits>, after: i64) -> Result<Vec<ItemId>> {
     let state = &snapshot.state;
-    let mut retired = Vec::new();
-    for (id, age) in aged(snapshot, Layer::Trace, among)? {
-        let Some(page) = state.attributes(id)?.page.filter(|_| age > after) else { continue };
-        let mut rests = false;
+    due(snapshot, Layer::Trace, among, |id, attributes, age| {
+        let Some(page) = attributes.page.filter(|_| age > after) else { return Ok(false) };
         for dependent in state.dependents(id)? {
-            rests |= state.attributes(dependent)?.active;
+            if state.attributes(dependent)?.active {
+                return Ok(false);
+            }
         }
-        if !rests && state.page(page)?.summarised {
-            retired.push(id);
-        }
-    }
-    Ok(retired)
+        Ok(state.page(page)?.summarised)
+    })
 }
