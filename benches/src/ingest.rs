@@ -12,7 +12,7 @@
 //! | `load_cpu_us_item` | the same until the last acknowledgement |
 //! | `settled_s`, `all_s` | from the last commit until all derived data exist; from the first |
 //! | `query_p50_us`, `query_p99_us` | recalls while items were written |
-//! | `during_*`, `after_*` | questions of each kind while items were written, and when all derived data existed |
+//! | `during_*`, `after_*` | questions of each kind while items were written, and when all derived data existed; `recall_cpu` is the processor time of a recall |
 //! | `after_cpu_us` | processor time of a recall, the same again, by vector, by words, of a search |
 //! | `recall_during`, `recall_after` | share of the true ten nearest among the ten found |
 //! | `recall_fresh`, `fresh_s` | with `--fresh`: the same of files built anew from the log; how long that takes |
@@ -43,8 +43,10 @@ use std::time::{Duration, Instant};
 
 /// Between two questions during the load.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Questions of each kind after the load.
-const AFTER: usize = 100;
+/// Questions of each kind after the load: enough that pages and blocks that are read for the first time do not decide.
+const AFTER: usize = 1000;
+/// Searches of which the truth is computed.
+const JUDGED: usize = 100;
 /// Items of an episode.
 const EPISODE: usize = 200;
 const K: usize = 10;
@@ -319,6 +321,8 @@ fn trace(corpus: &Corpus, item: usize) -> NewTrace {
 #[derive(Default)]
 struct Asked {
     recalls: Vec<Duration>,
+    /// Processor time of the same.
+    recall_cpu: Vec<Duration>,
     nearest: Vec<Duration>,
     /// Of each search: the question, the items found, and of how many.
     given: Vec<(usize, HashSet<u32>, usize)>,
@@ -336,9 +340,10 @@ impl Asked {
     fn recall(&mut self, snapshot: &Snapshot, corpus: &Corpus, at: usize) -> Result<()> {
         let question = &corpus.questions[at % corpus.questions.len()];
         let vector = question.vector.clone();
-        let started = Instant::now();
+        let (started, cpu) = (Instant::now(), thread_cpu_time());
         let answer = snapshot.recall(question.text.as_str()).near(vector).run()?;
         self.recalls.push(started.elapsed());
+        self.recall_cpu.push(thread_cpu_time() - cpu);
         if answer.rows.is_empty() && !snapshot.is_empty() {
             return Err("a recall found nothing".into());
         }
@@ -357,7 +362,7 @@ impl Asked {
 
     /// Counts which of the true nearest were found, in a sample of the searches.
     fn judge(&mut self, corpus: &Corpus) {
-        let step = self.given.len().div_ceil(AFTER).max(1);
+        let step = self.given.len().div_ceil(JUDGED).max(1);
         for (at, found, count) in self.given.iter().step_by(step) {
             let question = &corpus.questions[at % corpus.questions.len()];
             let truth = corpus.nearest(&question.vector, *count, K);
@@ -368,7 +373,7 @@ impl Asked {
 
     fn write_into(&self, when: &str, line: &mut Value) {
         let milliseconds = |times: &[Duration], share| round(quantile_us(times, share) / 1e3, 3);
-        for (name, times) in [("recall", &self.recalls), ("nearest", &self.nearest)] {
+        for (name, times) in [("recall", &self.recalls), ("recall_cpu", &self.recall_cpu), ("nearest", &self.nearest)] {
             if times.is_empty() {
                 continue;
             }

@@ -21,18 +21,15 @@ fn clock(id: ClockId) -> Duration {
 /// Memory of this process in bytes, as Linux tells it in `/proc/self/status`: `VmRSS` now, `VmHWM` at its peak. Nothing
 /// on other systems.
 pub(crate) fn memory(name: &str) -> Option<u64> {
-    kib_line("/proc/self/status", name)
-}
-
-/// Memory of this process that is no file's, in bytes: exact, where the counter of `/proc/self/status` lags behind.
-pub(crate) fn anonymous_memory() -> Option<u64> {
-    kib_line("/proc/self/smaps_rollup", "Anonymous")
-}
-
-fn kib_line(file: &str, name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(file).ok()?;
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Memory of this process that is no file's, in bytes. The counter may lag behind by a few hundred pages;
+/// `/proc/self/smaps_rollup` is exact, but walks every mapped page and holds up whoever maps or faults meanwhile.
+pub(crate) fn anonymous_memory() -> Option<u64> {
+    memory("RssAnon")
 }
 
 /// The duration below which that share of all lies (nearest rank), in microseconds.

@@ -7,8 +7,10 @@ use crate::core::background_task::BackgroundTask;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// So long after a search by vector others are expected.
+const SEARCHED_LATELY: Duration = Duration::from_secs(5);
 /// The time to link a vector before any was measured.
 const ASSUMED_LINK: Duration = Duration::from_micros(200);
 
@@ -28,6 +30,10 @@ pub(crate) struct Merger {
     unlinked: AtomicU64,
     /// About the bytes of memory that running merges take.
     memory: AtomicU64,
+    /// When the merger was made.
+    started: Instant,
+    /// The last search by vector, in milliseconds since then; 0 before the first.
+    searched: AtomicU64,
 }
 
 /// The memory of a running merge, counted until this is dropped.
@@ -76,6 +82,8 @@ impl Default for Merger {
             link_ns: AtomicU64::new(ASSUMED_LINK.as_nanos() as u64),
             unlinked: AtomicU64::new(0),
             memory: AtomicU64::new(0),
+            started: Instant::now(),
+            searched: AtomicU64::new(0),
         }
     }
 }
@@ -117,6 +125,21 @@ impl Merger {
     /// Takes note of how many vectors are unlinked; returns how many more that are than the last time.
     pub(crate) fn note_unlinked(&self, unlinked: u64) -> u64 {
         unlinked.saturating_sub(self.unlinked.swap(unlinked, Ordering::Relaxed))
+    }
+
+    /// Takes note of a search by vector.
+    pub(crate) fn note_search(&self) {
+        self.searched.store(self.milliseconds().max(1), Ordering::Relaxed);
+    }
+
+    /// True if there was a search by vector in the last [`SEARCHED_LATELY`].
+    pub(crate) fn was_searched_lately(&self) -> bool {
+        let searched = self.searched.load(Ordering::Relaxed);
+        searched > 0 && u128::from(self.milliseconds().saturating_sub(searched)) < SEARCHED_LATELY.as_millis()
+    }
+
+    fn milliseconds(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Counts the memory of a merge that runs.

@@ -74,6 +74,7 @@ pub(crate) fn search(
 ) -> Result<Option<Search>> {
     let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(None) };
     snapshot.tick()?;
+    snapshot.core.merger.note_search();
     let options = options(most, filter);
     let scorer = snapshot.core.scorer.as_ref();
     let found = match snapshot.near_answers().and_then(|answers| answers.find(layer, vector, filter, most)) {

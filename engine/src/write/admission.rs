@@ -1,9 +1,9 @@
 //! Admission control: near a limit, writers are delayed; at the limit they wait, and fail after `write_timeout`.
 //!
 //! Linking vectors into graphs takes longer than committing them, and until they are linked every search scans them. A
-//! commit never waits for a merge, but from [`PACED_FROM`] unlinked vectors on a writer is delayed by part of the time
-//! that linking its last vectors will take: the more wait, the greater the part. At [`PACED_FULLY`] it is the whole, so
-//! that their number grows no more; beyond, it falls.
+//! commit never waits for a merge, but from a number of unlinked vectors on ([`Pacing`]) a writer is delayed by part of
+//! the time that linking its last vectors will take: the more wait, the greater the part. From a second number on it is
+//! the whole, so that they grow no more; beyond, they become fewer. While nobody searches, more may wait.
 
 use crate::core::throttle::LimitUse;
 use crate::core::writer_lock::WriterGuard;
@@ -18,8 +18,15 @@ use std::time::{Duration, Instant};
 /// The share of a limit, in thousandths, from which writers are delayed.
 const SLOWED_FROM: u64 = 750;
 /// Unlinked vectors of a layer from which writers are paced, and where they write no faster than vectors are linked.
-const PACED_FROM: u64 = 64 << 10;
-const PACED_FULLY: u64 = 128 << 10;
+#[derive(Clone, Copy)]
+struct Pacing {
+    from: u64,
+    fully: u64,
+}
+/// Scanning so many 8-bit codes of 384 dimensions takes one to three milliseconds.
+const WHILE_SEARCHED: Pacing = Pacing { from: 64 << 10, fully: 128 << 10 };
+/// The first search after a load scans them in some ten milliseconds.
+const WHILE_NOT_SEARCHED: Pacing = Pacing { from: 256 << 10, fully: 512 << 10 };
 /// A writer is paced by this much at most.
 const LONGEST_PACE: Duration = Duration::from_millis(100);
 /// The delay of a writer just below a limit.
@@ -110,14 +117,17 @@ impl Core {
         };
         let unlinked = writer.state.layers.iter().filter_map(|layer| layer.vectors.as_ref()).map(unlinked).max()?;
         let new = self.merger.note_unlinked(unlinked);
-        (unlinked > PACED_FROM && new > 0).then(|| paced_by(unlinked, new, self.merger.link_time()))
+        let pacing = if self.merger.was_searched_lately() { WHILE_SEARCHED } else { WHILE_NOT_SEARCHED };
+        (unlinked > pacing.from && new > 0).then(|| pacing.delay(unlinked, new, self.merger.link_time()))
     }
 }
 
-/// The delay for `new` of so many unlinked vectors, each of which takes `link_time` to link.
-fn paced_by(unlinked: u64, new: u64, link_time: Duration) -> Duration {
-    let part = unlinked.saturating_sub(PACED_FROM) as f64 / (PACED_FULLY - PACED_FROM) as f64;
-    LONGEST_PACE.min(Duration::from_secs_f64((link_time.as_secs_f64() * new as f64 * part).min(1.0)))
+impl Pacing {
+    /// The delay for `new` of so many unlinked vectors, each of which takes `link_time` to link.
+    fn delay(self, unlinked: u64, new: u64, link_time: Duration) -> Duration {
+        let part = unlinked.saturating_sub(self.from) as f64 / (self.fully - self.from) as f64;
+        LONGEST_PACE.min(Duration::from_secs_f64((link_time.as_secs_f64() * new as f64 * part).min(1.0)))
+    }
 }
 
 /// The delay at a use of `full` thousandths of a limit. It grows quadratically, because a checkpoint usually brings the
@@ -134,12 +144,14 @@ mod tests {
     #[test]
     fn writers_are_paced_by_what_linking_their_vectors_takes() {
         let each = Duration::from_micros(100);
-        let paced = |unlinked| paced_by(unlinked, 100, each);
-        assert_eq!(paced(PACED_FROM), Duration::ZERO);
-        assert_eq!(paced((PACED_FROM + PACED_FULLY) / 2), each * 50);
-        assert_eq!(paced(PACED_FULLY), each * 100);
-        assert_eq!(paced(2 * PACED_FULLY - PACED_FROM), each * 200);
-        assert_eq!(paced_by(u64::MAX, u64::MAX, each), LONGEST_PACE);
+        for pacing in [WHILE_SEARCHED, WHILE_NOT_SEARCHED] {
+            let (Pacing { from, fully }, paced) = (pacing, |unlinked| pacing.delay(unlinked, 100, each));
+            assert_eq!(paced(from), Duration::ZERO);
+            assert_eq!(paced(from.midpoint(fully)), each * 50);
+            assert_eq!(paced(fully), each * 100);
+            assert_eq!(paced(2 * fully - from), each * 200);
+            assert_eq!(pacing.delay(u64::MAX, u64::MAX, each), LONGEST_PACE);
+        }
     }
 
     #[test]
