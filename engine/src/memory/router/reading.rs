@@ -29,7 +29,7 @@ const JUDGEMENT: f32 = 0.2;
 /// The factor of a trace that was evidence before and was written back.
 const LEARNED: f32 = 3.0;
 /// The least part of an even spread that a token must promise to be read.
-const THRIFT: f32 = 0.13;
+const THRIFT: f32 = 0.18;
 
 /// A ranked trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
