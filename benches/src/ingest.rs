@@ -12,7 +12,8 @@
 //! | `load_cpu_us_item` | the same until the last acknowledgement |
 //! | `settled_s`, `all_s` | from the last commit until all derived data exist; from the first |
 //! | `query_p50_us`, `query_p99_us` | recalls while items were written |
-//! | `during_*`, `after_*` | questions of each kind while items were written, and when all derived data existed; `recall_cpu` is the processor time of a recall |
+//! | `during_*`, `after_*` | questions of each kind while items were written, and when all derived data existed |
+//! | `*_recall_cpu_*` | the processor time of the recalls |
 //! | `after_cpu_us` | processor time of a recall, the same again, by vector, by words, of a search |
 //! | `recall_during`, `recall_after` | share of the true ten nearest among the ten found |
 //! | `recall_fresh`, `fresh_s` | with `--fresh`: the same of files built anew from the log; how long that takes |
