@@ -193,6 +193,27 @@ fn a_page_with_one_failed_call_keeps_its_summary_and_a_fact_without_good_sources
 }
 
 #[test]
+fn a_fact_drawn_from_a_note_without_sources_is_weakened_and_an_answer() {
+    let story = "remember fact 'the garden gate sticks' ungrounded with key = 'note';
+         remember fact 'the gate needs oil' from 'note' with key = 'drawn'";
+    let standing = |rules: u8| {
+        let (_, database) = desk(rules);
+        run(&database, story);
+        let found = answer(&database, "recall 'which gate needs oil?' through recalls 9 limit 1");
+        let support = cells(&table(&database, "find recalls return key, support"));
+        (keys(&found).join(" "), support, database)
+    };
+    let (first, support, database) = standing(2);
+    assert_eq!((first.as_str(), support), ("drawn", vec!["note | unsupported".into(), "drawn | weakened".into()]));
+    run(&database, "retract 'note' because 'it was oiled'");
+    assert_eq!(cells(&table(&database, "find recalls where key = 'drawn' return support")), ["unsupported"]);
+    let (_, support, database) = standing(1);
+    assert_eq!(support, ["note | unsupported", "drawn | unsupported"]);
+    run(&database, "set rules = 2");
+    assert_eq!(cells(&table(&database, "find recalls where key = 'drawn' return support")), ["weakened"]);
+}
+
+#[test]
 fn claims_of_the_caller_replace_extracted_ones() {
     let (_, database) = desk(2);
     run(&database, "record call 'f(x1): price = $1' in episode 'e' claims 'mine' = 2 with key = 'stated'");
