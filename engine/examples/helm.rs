@@ -85,7 +85,7 @@ fn play(database: &Holotype) -> Result<()> {
 fn audit(database: &Holotype) -> Result<()> {
     let report = database.snapshot().audit(&[EPISODE], &[])?;
     for name in ["epierr_recalls", "coverage", "validity", "r_per_step", "w_per_step", "c_per_episode"] {
-        println!("{name:>14} {:.3}", report.get(name).unwrap_or_default());
+        println!("{name:>14} {}", report.get(name).map_or("-".to_owned(), |value| format!("{value:.3}")));
     }
     assert_eq!(report.get("epierr_recalls"), Some(1.0 / 3.0), "the stale price; the plain question left no receipt");
     assert_eq!(report.get("validity").unwrap_or(1.0), 1.0);

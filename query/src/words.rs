@@ -474,6 +474,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "find",
     "forget",
     "from",
+    "global",
     "graph",
     "half-life",
     "has",

@@ -220,8 +220,16 @@ pub(super) fn notes(answer: &Answer) -> Vec<String> {
     if answer.rounds > 0 {
         notes.push(counted(u64::from(answer.rounds), "rounds of escalation"));
     }
+    if let Some(refresh) = &answer.refresh {
+        let since = refresh.last_step.map(|step| format!(", last at step {step}")).unwrap_or_default();
+        notes.push(format!("the first row is stale: call {} again{since}", refresh.tool));
+    }
     notes.extend(answer.notes.iter().cloned());
     let hits = answer.rows.iter().filter(|row| row.role == Role::Hit).count();
+    if hits == 0 && !answer.excluded.is_empty() {
+        let left_out: Vec<String> = answer.excluded.iter().map(|(flaw, items)| format!("{items} {flaw}")).collect();
+        notes.push(format!("left out: {}", left_out.join(", ")));
+    }
     let mut stands = vec![format!("as of commit {}", answer.commit)];
     stands.extend(answer.at.episode.as_ref().map(|episode| format!("read in {episode}")));
     stands.extend(answer.at.step.map(|step| format!("at step {step}")));

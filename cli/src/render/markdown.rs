@@ -1,4 +1,5 @@
-//! Answers for a document: a numbered list with the evidence below each row, tables as Markdown tables.
+//! Answers for a document: a numbered list with the evidence below each row, tables as Markdown tables. A citation also
+//! stands there in HELM's form, to be copied into a memory.
 
 use super::text::printable;
 use super::{cards, grid};
@@ -39,6 +40,9 @@ fn write_answer(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
         }
         for citation in &row.citations {
             writeln!(out, "   - {}", escape(&cards::citation(citation, true, plain.width, &plain)))?;
+            if let Some(cite) = citation.cite() {
+                writeln!(out, "     - {}", code(&cite))?;
+            }
         }
     }
     write_notes(out, &cards::notes(answer))
@@ -68,6 +72,15 @@ fn write_notes(out: &mut impl Write, notes: &[String]) -> io::Result<()> {
     Ok(())
 }
 
+/// The text as code, with more backticks around it than it has anywhere in a row.
+fn code(text: &str) -> String {
+    let text = printable(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    let blank = if longest > 0 { " " } else { "" };
+    format!("{fence}{blank}{text}{blank}{fence}")
+}
+
 /// The text on one line, with what Markdown would read as markup escaped.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -84,6 +97,11 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_ends_where_its_text_does() {
+        assert_eq!([code("a"), code("a`b"), code("``")], ["`a`", "`` a`b ``", "``` `` ```"]);
+    }
 
     #[test]
     fn cells_stay_cells() {

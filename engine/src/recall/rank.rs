@@ -32,8 +32,9 @@ use crate::state::attributes::scalars::Scalars;
 use holotype_index::words::{OccurrenceTable, Occurrences};
 use std::cmp::Ordering;
 
-/// A claim that the question names adds so much to w: answers about one thing differ by less in w and similarity.
-const NAMED_CLAIM: f32 = 0.5;
+/// A claim that the question names adds so much to w, which is at most 1: an item that says what was asked for stands
+/// before one with more of the question's words.
+const NAMED_CLAIM: f32 = 1.0;
 
 /// A scored candidate.
 #[derive(Debug, Clone)]

@@ -34,9 +34,11 @@ enum SourceClass {
 }
 
 impl SourceClass {
-    fn of(source: &Attributes) -> SourceClass {
+    fn of(source: &Attributes, rules: u8) -> SourceClass {
         let is_valid = source.active && !source.redacted && source.status != Some(Status::Failed);
-        if !is_valid || source.support == Support::Unsupported {
+        // Under rules 1 what never had a source is as bad a source as what lost all of them.
+        let lost_support = source.support == Support::Unsupported && (rules < 2 || !source.ungrounded);
+        if !is_valid || lost_support {
             SourceClass::Bad
         } else if source.support == Support::Supported {
             SourceClass::Good
@@ -89,8 +91,8 @@ struct SourceSummary {
 }
 
 impl SourceSummary {
-    fn take(&mut self, SourceFacts { id, attributes: source, episodes }: &SourceFacts) {
-        match SourceClass::of(source) {
+    fn take(&mut self, SourceFacts { id, attributes: source, episodes }: &SourceFacts, rules: u8) {
+        match SourceClass::of(source, rules) {
             SourceClass::Good => self.good += 1,
             SourceClass::Weak => self.weak += 1,
             SourceClass::Bad => self.bad += 1,
@@ -214,6 +216,7 @@ impl State {
             attributes.trust_of_trace();
             return Ok((attributes, false));
         }
+        let rules = self.rules()?;
         let mut summary = SourceSummary::default();
         for source in self.sources_among(out, id, attributes.layer())? {
             if known.source.as_ref().is_none_or(|known| known.id != source) {
@@ -221,13 +224,12 @@ impl State {
                 let episodes = self.episodes_of(source, &attributes)?;
                 known.source = Some(SourceFacts { id: source, attributes, episodes });
             }
-            known.source.iter().for_each(|source| summary.take(source));
+            known.source.iter().for_each(|source| summary.take(source, rules));
         }
         attributes.support = summary.support();
         attributes.trust_sources = summary.trust_sources;
         attributes.trust_statuses = summary.trust_statuses;
         let inherits = |bit: u8| attributes.inherited & bit != 0;
-        let rules = self.rules()?;
         let newest = summary.newest;
         let (status, source, step, time, version) = (
             inherits(Inherited::STATUS),

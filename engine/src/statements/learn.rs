@@ -19,7 +19,8 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &ast::Learn) -> 
         learn = learn.from(pointer(&from.node)?);
     }
     for claim in &statement.claims {
-        learn = learn.claim(claim.name.node.bound(), text("a claim", claim.value.node.bound())?);
+        let (name, value) = (claim.name.node.bound(), text("a claim", claim.value.node.bound())?);
+        learn = if claim.global { learn.global_claim(name, value) } else { learn.claim(name, value) };
     }
     if statement.add_only {
         learn = learn.add_only();

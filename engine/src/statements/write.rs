@@ -168,7 +168,7 @@ fn run_retract(transaction: &mut Transaction<'_>, retract: &Retract) -> Result<T
 fn claims(transaction: &mut Transaction<'_>, id: ItemId, claims: &[ClaimAssignment]) -> Result<()> {
     for claim in claims {
         let value = text("a claim", claim.value.node.bound())?;
-        transaction.claim(id, claim.name.node.bound(), &value, false, &[])?;
+        transaction.claim(id, claim.name.node.bound(), &value, claim.global, &[])?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ mod cut_files;
 mod damage;
 mod documents;
 mod embedder;
+mod equation;
 mod failing_once;
 mod flips;
 mod forget;

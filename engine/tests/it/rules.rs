@@ -4,7 +4,7 @@
 use holotype::answer::{Answer, Output, Table};
 use holotype::query::Params;
 use holotype::time::FixedClock;
-use holotype::{Holotype, Options};
+use holotype::{Durability, Holotype, NewTrace, Options, Space};
 use holotype_storage::vfs::SimVfs;
 use std::sync::Arc;
 
@@ -177,6 +177,23 @@ fn of_two_records_of_a_thing_the_one_with_the_named_attribute_is_first() {
 }
 
 #[test]
+fn what_says_the_named_attribute_stands_before_what_is_more_alike() {
+    let options = Options::with_space(Space::new("plane", 2));
+    let database = Holotype::create_on(Arc::new(SimVfs::new()), "/db", options).unwrap();
+    let mut transaction = database.begin().unwrap();
+    for (key, vector, text) in [
+        ("amount", [1.0, 0.0], "[billing] invoice BILL-1449: amount due = $4235"),
+        ("date", [0.5, 0.9], "billing(id='BILL-1449', limit=5) -> due_date: 2026-09-18; cached = false"),
+    ] {
+        transaction.record(NewTrace::call("e", "billing", text).key(key).vector(vector.to_vec())).unwrap();
+    }
+    transaction.commit(Durability::None).unwrap();
+    let snapshot = database.snapshot();
+    let recall = snapshot.recall("Tell me the due date for invoice BILL-1449.").near(vec![1.0, 0.0]);
+    assert_eq!(keys(&recall.limit(2).run().unwrap()), ["date", "amount"]);
+}
+
+#[test]
 fn a_page_with_one_failed_call_keeps_its_summary_and_a_fact_without_good_sources_is_no_answer() {
     let (_, database) = desk(2);
     run(
@@ -193,6 +210,27 @@ fn a_page_with_one_failed_call_keeps_its_summary_and_a_fact_without_good_sources
 }
 
 #[test]
+fn a_fact_drawn_from_a_note_without_sources_is_weakened_and_an_answer() {
+    let story = "remember fact 'the garden gate sticks' ungrounded with key = 'note';
+         remember fact 'the gate needs oil' from 'note' with key = 'drawn'";
+    let standing = |rules: u8| {
+        let (_, database) = desk(rules);
+        run(&database, story);
+        let found = answer(&database, "recall 'which gate needs oil?' through recalls 9 limit 1");
+        let support = cells(&table(&database, "find recalls return key, support"));
+        (keys(&found).join(" "), support, database)
+    };
+    let (first, support, database) = standing(2);
+    assert_eq!((first.as_str(), support), ("drawn", vec!["note | unsupported".into(), "drawn | weakened".into()]));
+    run(&database, "retract 'note' because 'it was oiled'");
+    assert_eq!(cells(&table(&database, "find recalls where key = 'drawn' return support")), ["unsupported"]);
+    let (_, support, database) = standing(1);
+    assert_eq!(support, ["note | unsupported", "drawn | unsupported"]);
+    run(&database, "set rules = 2");
+    assert_eq!(cells(&table(&database, "find recalls where key = 'drawn' return support")), ["weakened"]);
+}
+
+#[test]
 fn claims_of_the_caller_replace_extracted_ones() {
     let (_, database) = desk(2);
     run(&database, "record call 'f(x1): price = $1' in episode 'e' claims 'mine' = 2 with key = 'stated'");
@@ -203,6 +241,24 @@ fn claims_of_the_caller_replace_extracted_ones() {
         cells(&all),
         ["old | 450 USD | new", "new | 480 USD | -", "failed | 999 USD | new", "guess | 300 USD | new"]
     );
+}
+
+#[test]
+fn a_global_claim_competes_with_those_of_other_episodes() {
+    for (global, left) in [("", vec!["new", "old"]), (" global", vec!["new"])] {
+        let database = Holotype::create_on(Arc::new(SimVfs::new()), "/db", options(2)).unwrap();
+        for (key, limit, day) in [("old", 20, 1), ("new", 23, 2)] {
+            let with = format!("with key = '{key}', status = success, time = '2026-01-0{day}T00:00:00Z'");
+            let claims = format!("claims 'baggage limit' = '{limit} kg'{global}");
+            run(&database, &format!("record call 'a bag may weigh {limit} kg' in episode '{key}' {claims} {with}"));
+        }
+        let found = answer(&database, "recall 'what is the baggage limit of a bag?' limit 5");
+        let mut found = keys(&found);
+        found.sort_unstable();
+        assert_eq!(found, left, "{global}");
+        let scope = if global.is_empty() { "episode" } else { "global" };
+        assert_eq!(cells(&table(&database, "find claims return scope")), [scope, scope]);
+    }
 }
 
 #[test]

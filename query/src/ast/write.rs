@@ -96,13 +96,15 @@ pub struct Retract {
     pub because: Spanned<Arg<String>>,
 }
 
-/// `NAME = VALUE` of a `claims`.
+/// `NAME = VALUE [global]` of a `claims`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimAssignment {
     /// The claim's name.
     pub name: Spanned<Arg<String>>,
     /// Its value.
     pub value: Spanned<Arg<Value>>,
+    /// It competes in the whole database, and not only in its episode.
+    pub global: bool,
 }
 
 /// `NAME = VALUE` of a `with`.

@@ -224,7 +224,8 @@ fn with(with: &[Assignment], pieces: &mut Vec<String>) {
 
 impl Display for ClaimAssignment {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}", self.name, self.value)
+        let scope = if self.global { " global" } else { "" };
+        write!(f, "{} = {}{scope}", self.name, self.value)
     }
 }
 

@@ -262,7 +262,7 @@ impl Parser<'_> {
         self.list(|p| {
             let name = p.text()?;
             p.equals()?;
-            Ok(ClaimAssignment { name, value: p.value()? })
+            Ok(ClaimAssignment { name, value: p.value()?, global: p.eat_word("global") })
         })
     }
 

@@ -63,6 +63,44 @@ fn an_answer_is_a_list_and_a_table_in_markdown() {
 }
 
 #[test]
+fn a_citation_in_markdown_is_one_that_a_memory_may_copy() {
+    let place = Place::with_trip();
+    let tool = "with tool = 'web \"search\"', log_id = 'log 9', step = 7, key = 'w'";
+    place.run(&["query", "memory.holo", &format!("record call 'the fare is 45' in episode 'trip-42' {tool}")]).ok();
+    let ask = "recall 'what is the fare?' in episode 'trip-42' limit 1";
+    let run = place.run(&["query", "memory.holo", ask, "--format", "markdown"]).ok();
+    let (_, from) = run.stdout.split_once('`').unwrap();
+    let (cite, _) = from.split_once('`').unwrap();
+    assert!(cite.starts_with(r#"[[CITE tool="web \"search\"" log="log 9" step=7 field=text start=0 end=14"#), "{cite}");
+    let check = "verify citations in $m in episode 'trip-42'";
+    let memory = format!("m=<memory>It costs 45. {cite}</memory>");
+    let run = place.run(&["query", "memory.holo", check, "--param", &memory]).ok();
+    assert!(run.stdout.contains("valid\ncoverage 1.000, validity 1.000"), "{}", run.stdout);
+}
+
+#[test]
+fn a_stale_first_row_names_the_tool_to_call_again_and_an_empty_answer_what_it_left_out() {
+    let place = Place::new();
+    place.run(&["create", "memory.holo"]).ok();
+    let of = |tool: &str, step: u64, status: &str| {
+        format!("in episode 'e' with tool = '{tool}', step = {step}, status = {status}")
+    };
+    let script = format!(
+        "record call 'the fare to Lisbon is 268' {}; record call 'the printer jams' {}",
+        of("fares", 3, "success"),
+        of("print", 9, "failed"),
+    );
+    place.run(&["query", "memory.holo", &script]).ok();
+    let ask = |statement: &str| place.run(&["query", "memory.holo", statement]).ok().stdout;
+    let stale = ask("recall 'what is the fare?' in episode 'e' at step 400");
+    assert!(stale.contains("the first row is stale: call fares again, last at step 3\n"), "{stale}");
+    let fresh = ask("recall 'what is the fare?' in episode 'e' at step 10");
+    assert!(!fresh.contains("stale") && !fresh.contains("left out"), "{fresh}");
+    let empty = ask("recall 'does the printer jam?' in episode 'e'");
+    assert!(empty.contains("left out: 1 failed\n0 rows"), "{empty}");
+}
+
+#[test]
 fn no_rows_are_no_error() {
     let place = Place::with_trip();
     let run = place.run(&["query", "memory.holo", "find traces where tool = 'nobody'"]).ok();

@@ -38,7 +38,8 @@ pub struct Learn {
     text: String,
     pub(crate) vector: Option<Vec<f32>>,
     from: Vec<Pointer>,
-    claims: Vec<(String, String)>,
+    /// Name, value, and whether it is global.
+    claims: Vec<(String, String, bool)>,
     add_only: bool,
     update_of: Option<Target>,
 }
@@ -70,7 +71,13 @@ impl Learn {
 
     /// Adds a claim that it makes.
     pub fn claim(mut self, name: impl Into<String>, value: impl Into<String>) -> Learn {
-        self.claims.push((name.into(), value.into()));
+        self.claims.push((name.into(), value.into(), false));
+        self
+    }
+
+    /// Adds a claim that competes in the whole database.
+    pub fn global_claim(mut self, name: impl Into<String>, value: impl Into<String>) -> Learn {
+        self.claims.push((name.into(), value.into(), true));
         self
     }
 
@@ -226,7 +233,7 @@ impl Transaction<'_> {
     }
 
     fn state_claims(&mut self, item: ItemId, learn: &Learn) -> Result<()> {
-        learn.claims.iter().try_for_each(|(name, value)| self.claim(item, name, value, false, &[]))
+        learn.claims.iter().try_for_each(|(name, value, global)| self.claim(item, name, value, *global, &[]))
     }
 
     /// The recalls nearest to a finding: by vector where it has one, else by words.

@@ -488,7 +488,8 @@ fn test() -> Tree<Test> {
 }
 
 fn claims() -> Tree<Vec<ClaimAssignment>> {
-    let claim = (text_arg(), value_arg()).prop_map(|(name, value)| ClaimAssignment { name, value });
+    let claim = (text_arg(), value_arg(), any::<bool>());
+    let claim = claim.prop_map(|(name, value, global)| ClaimAssignment { name, value, global });
     vec(claim, 0..3).boxed()
 }
 
