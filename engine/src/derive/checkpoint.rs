@@ -31,6 +31,7 @@ use holotype_storage::columns::Columns;
 use holotype_storage::features::Access;
 use holotype_storage::overlay::{Overlay, RowKey};
 use holotype_storage::segment_file::SegmentFile;
+use holotype_storage::vfs::return_freed_memory;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
@@ -60,6 +61,7 @@ struct LayerFiles {
 pub(crate) fn start(core: &Arc<Core>) {
     Checkpointer::request(core, |core| {
         let done = run_unless_made(core);
+        return_freed_memory();
         merge::start(core);
         done
     });

@@ -29,6 +29,7 @@ use holotype_storage::catalog::Applied;
 use holotype_storage::log::Head;
 use holotype_storage::overlay::Overlay;
 use holotype_storage::priority::lower_thread_priority;
+use holotype_storage::vfs::return_freed_memory;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -82,7 +83,9 @@ pub(crate) fn start(core: &Arc<Core>) {
 
 fn in_background(core: &Arc<Core>, work: Work) -> Result<()> {
     lower_thread_priority();
-    while !core.merger.is_paused() && step(core, work)? {}
+    while !core.merger.is_paused() && step(core, work)? {
+        return_freed_memory();
+    }
     Ok(())
 }
 
@@ -94,6 +97,7 @@ pub(crate) fn finish(core: &Arc<Core>) -> Result<()> {
         if !step(core, Work::Combine)? && !linked {
             return Ok(());
         }
+        return_freed_memory();
     }
 }
 

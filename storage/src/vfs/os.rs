@@ -8,10 +8,12 @@
 //! - New files have mode 0600 and new directories 0700: memories are private. [`UmaskVfs`] leaves the modes to the
 //!   umask.
 //! - A mapped file that another program cuts does not end the process ([`bus_error`]).
-//! - The `unsafe` blocks of this crate map a file, release mapped pages, and handle the signal of a cut file.
+//! - The `unsafe` blocks of this crate map a file, release mapped pages and freed memory, and handle the signal of a cut
+//!   file.
 #![allow(unsafe_code)]
 
 mod bus_error;
+mod freed_memory;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -28,6 +30,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 pub use self::bus_error::{cut_count, cut_files};
+pub use self::freed_memory::return_freed_memory;
 
 use self::bus_error::Watched;
 use super::io_retry::{read_whole, repeated, write_whole};

@@ -33,8 +33,9 @@ pub use normalise::normalise;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Identifies the rules. Opening a database whose claims another version found derives them anew from the log.
-pub const EXTRACTOR_VERSION: u32 = 2;
+/// Identifies these rules, and those by which support and trust follow from the sources of an item. Opening a database
+/// whose claims another version found derives all of it anew from the log.
+pub const EXTRACTOR_VERSION: u32 = 3;
 
 /// Bytes of a field that are read; the rest is ignored.
 pub const MAX_TEXT_LEN: usize = 64 * 1024;
