@@ -12,6 +12,7 @@ use crate::model::item::{ItemId, Kind, Layer};
 use crate::model::plural::counted;
 use crate::read::nearest;
 use crate::read::snapshot::Snapshot;
+use crate::records::tables;
 use holotype_index::bitmap::Bits;
 use holotype_index::words::Scorer;
 use holotype_query::Channel;
@@ -268,7 +269,8 @@ pub(super) fn grounding_traces(snapshot: &Snapshot, plan: &Plan, recall: ItemId)
     let mut seen = BTreeSet::new();
     let mut next = Some(recall);
     while let Some(recall) = next {
-        for source in snapshot.state.sources(recall, Layer::Recall)? {
+        let sources = snapshot.state.ends(tables::EDGE_OUT, recall)?.filter(|end| end.edge.is_lineage());
+        for source in sources.map(|end| end.far) {
             if plan.traces.contains(source.0) {
                 traces.push(source);
             } else if plan.visible.contains(source.0) && seen.insert(source) {

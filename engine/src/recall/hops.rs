@@ -33,10 +33,11 @@ use crate::model::item::{ItemId, Layer};
 use crate::model::plural::counted;
 use crate::read::controller::{CoverageController, HopController, HopDecision, HopView};
 use crate::read::snapshot::Snapshot;
+use crate::records::tables;
 use holotype_index::bitmap::Bits;
 use std::cell::Cell;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// The weight of a link beside the terms of S.
 const LINK: f32 = 2.0;
@@ -224,12 +225,16 @@ fn rarity(degree: usize) -> f32 {
     1.0 / (degree.max(1) as f32).sqrt()
 }
 
+/// True for the edges from recalls to themes.
+fn is_theme_link(edge: Edge) -> bool {
+    matches!(edge, Edge::Mentions | Edge::Solves | Edge::Parent)
+}
+
 /// The recalls that mention a concept, solve an intent or are the children of a theme; none where there are too many.
 fn recalls_of(snapshot: &Snapshot, theme: ItemId) -> Result<Vec<ItemId>> {
     snapshot.tick()?;
-    let ends = snapshot.state.edges_in(theme, None)?;
-    let links = |edge| matches!(edge, Edge::Mentions | Edge::Solves | Edge::Parent);
-    let mut recalls: Vec<ItemId> = ends.iter().filter(|end| links(end.edge)).map(|end| end.far).collect();
+    let ends = snapshot.state.ends(tables::EDGE_IN, theme)?;
+    let mut recalls: Vec<ItemId> = ends.filter(|end| is_theme_link(end.edge)).map(|end| end.far).collect();
     if recalls.len() > MAX_DEGREE {
         return Ok(Vec::new());
     }
@@ -506,7 +511,7 @@ impl Walk<'_> {
     }
 
     /// The concepts of a row and of what else its source says.
-    fn concepts(&self, row: ItemId) -> Result<BTreeSet<ItemId>> {
+    fn concepts(&self, row: ItemId) -> Result<Vec<ItemId>> {
         let state = &self.snapshot.state;
         let mut recalls = vec![row];
         let traces = match state.layer_of(row)? {
@@ -519,12 +524,13 @@ impl Walk<'_> {
             let is_context = of_trace.len() <= MAX_SIBLINGS || state.layer_of(row)? == Layer::Trace;
             recalls.extend(of_trace.into_iter().filter(|_| is_context));
         }
-        let mut concepts = BTreeSet::new();
+        let mut concepts = Vec::new();
         for recall in recalls {
-            let ends = state.edges_out(recall, None)?;
-            let themes = ends.iter().filter(|end| matches!(end.edge, Edge::Parent | Edge::Mentions | Edge::Solves));
-            concepts.extend(themes.map(|end| end.far));
+            let ends = state.ends(tables::EDGE_OUT, recall)?;
+            concepts.extend(ends.filter(|end| is_theme_link(end.edge)).map(|end| end.far));
         }
+        concepts.sort_unstable();
+        concepts.dedup();
         Ok(concepts)
     }
 
