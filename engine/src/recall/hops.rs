@@ -296,7 +296,7 @@ struct Walk<'w> {
     /// The concepts that the question names, and the rows that the walk begins with.
     concepts: HashSet<ItemId>,
     begins: Vec<ItemId>,
-    /// What concepts lead to, kept for the question.
+    /// The reach of concepts, kept for the question.
     reaches: HashMap<ItemId, Rc<Reach>>,
 }
 
@@ -383,7 +383,7 @@ impl Walk<'_> {
         Ok(false)
     }
 
-    /// What a concept leads to.
+    /// The reach of a concept.
     fn reach(&mut self, concept: ItemId) -> Result<Rc<Reach>> {
         if let Some(known) = self.reaches.get(&concept) {
             return Ok(Rc::clone(known));
@@ -498,7 +498,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What a row's source says: its recalls, and the concepts of the row and of what is its context.
+    /// The recalls of a row's source, and the concepts of the row and of what is its context.
     fn said(&self, row: ItemId) -> Result<Said> {
         let state = &self.snapshot.state;
         let layer = state.layer_of(row)?;

@@ -1,4 +1,4 @@
-//! What concepts lead to: the recalls that mention them, and the sources these rest on.
+//! The reach of concepts: the recalls that mention them, and the sources these rest on.
 //!
 //! The degree of a concept is the number of sources that mention it: the facts of one trace say one thing. A concept
 //! that only a row's own source mentions leads nowhere from there.
@@ -16,7 +16,7 @@ const MAX_DEGREE: usize = 4_096;
 /// Recalls of a concept whose sources are counted; of more, each counts as a source.
 const MOST_COUNTED: usize = 64;
 
-/// What mentions a concept: the recalls, and the number of sources they rest on, which is its degree.
+/// The recalls that mention a concept, and the number of sources they rest on, which is its degree.
 pub(super) struct Reach {
     pub(super) recalls: Vec<ItemId>,
     pub(super) sources: usize,
@@ -61,7 +61,7 @@ fn recalls_of(snapshot: &Snapshot, theme: ItemId) -> Result<Vec<ItemId>> {
     Ok(recalls)
 }
 
-/// What the source of a row says; both ascend.
+/// The recalls of a row's source and their concepts; both ascend.
 pub(super) struct Said {
     pub(super) recalls: Vec<ItemId>,
     pub(super) concepts: Vec<ItemId>,
