@@ -53,6 +53,10 @@ struct Block {
 }
 
 /// Places in the bytes of a block.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are short, and a box would be one more line of memory to read"
+)]
 enum Starts {
     Short([u16; PLACES]),
     Long(Box<[u32; PLACES]>),
