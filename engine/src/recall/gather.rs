@@ -12,6 +12,7 @@ use crate::model::item::{ItemId, Kind, Layer};
 use crate::model::plural::counted;
 use crate::read::nearest;
 use crate::read::snapshot::Snapshot;
+use crate::records::tables;
 use holotype_index::bitmap::Bits;
 use holotype_index::words::Scorer;
 use holotype_query::Channel;
@@ -261,6 +262,18 @@ pub(super) fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Lay
     }
 }
 
+/// The item that stands for the source of a recall: the first of the traces it rests on, or itself.
+pub(super) fn source_of(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<ItemId> {
+    let mut first: Option<ItemId> = None;
+    for end in snapshot.state.ends(tables::EDGE_OUT, recall)?.filter(|end| end.edge.is_lineage()) {
+        if !plan.traces.contains(end.far.0) {
+            return Ok(grounding_traces(snapshot, plan, recall)?.first().copied().unwrap_or(recall));
+        }
+        first = Some(first.map_or(end.far, |first| first.min(end.far)));
+    }
+    Ok(first.unwrap_or(recall))
+}
+
 /// The traces a recall rests on, directly or through visible recalls.
 pub(super) fn grounding_traces(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemId>> {
     let mut traces = Vec::new();
@@ -268,7 +281,8 @@ pub(super) fn grounding_traces(snapshot: &Snapshot, plan: &Plan, recall: ItemId)
     let mut seen = BTreeSet::new();
     let mut next = Some(recall);
     while let Some(recall) = next {
-        for source in snapshot.state.sources(recall, Layer::Recall)? {
+        let sources = snapshot.state.ends(tables::EDGE_OUT, recall)?.filter(|end| end.edge.is_lineage());
+        for source in sources.map(|end| end.far) {
             if plan.traces.contains(source.0) {
                 traces.push(source);
             } else if plan.visible.contains(source.0) && seen.insert(source) {

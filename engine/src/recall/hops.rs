@@ -24,19 +24,20 @@ use super::gather::{self, Gathered, StageQuery};
 use super::names::{self, Named};
 use super::plan::{Group, Plan};
 use super::rank::Scored;
+use super::reach::{Reach, Said, is_theme_link, rarity};
 use super::words::Words;
 use super::{Context, StageRunner};
 use crate::Result;
 use crate::derive::repair;
-use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer};
 use crate::model::plural::counted;
 use crate::read::controller::{CoverageController, HopController, HopDecision, HopView};
 use crate::read::snapshot::Snapshot;
+use crate::records::tables;
 use holotype_index::bitmap::Bits;
 use std::cell::Cell;
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// The weight of a link beside the terms of S.
 const LINK: f32 = 2.0;
@@ -44,8 +45,6 @@ const LINK: f32 = 2.0;
 const CARRIED: f32 = 0.5;
 /// Rows that are shared out among hops where a recall states no limit.
 const ROWS: u64 = 10;
-/// A concept with more links leads everywhere, which is nowhere.
-const MAX_DEGREE: usize = 4_096;
 /// Items that the links of a hop lead to: the rarest concepts are followed first, and a concept that the question names
 /// finds nothing by itself if it is in more places.
 const MOST_LINKED: usize = 256;
@@ -111,8 +110,8 @@ impl Routing {
             }
         };
         for Named { concept, .. } in &named {
-            let recalls = recalls_of(snapshot, *concept)?;
-            let weight = rarity(recalls.len());
+            let Reach { recalls, sources } = Reach::of(snapshot, plan, *concept)?;
+            let weight = rarity(sources);
             let is_crowded = recalls.len() > MOST_LINKED;
             for recall in recalls.into_iter().filter(|recall| plan.recalls.contains(recall.0)) {
                 add(recall, weight, *concept, !is_crowded);
@@ -219,25 +218,6 @@ fn best(places: &[usize], value: impl Fn(usize) -> Option<f32>) -> Option<f32> {
     places.iter().filter_map(|place| value(*place)).reduce(f32::max)
 }
 
-/// The weight of a concept with so many links.
-fn rarity(degree: usize) -> f32 {
-    1.0 / (degree.max(1) as f32).sqrt()
-}
-
-/// The recalls that mention a concept, solve an intent or are the children of a theme; none where there are too many.
-fn recalls_of(snapshot: &Snapshot, theme: ItemId) -> Result<Vec<ItemId>> {
-    snapshot.tick()?;
-    let ends = snapshot.state.edges_in(theme, None)?;
-    let links = |edge| matches!(edge, Edge::Mentions | Edge::Solves | Edge::Parent);
-    let mut recalls: Vec<ItemId> = ends.iter().filter(|end| links(end.edge)).map(|end| end.far).collect();
-    if recalls.len() > MAX_DEGREE {
-        return Ok(Vec::new());
-    }
-    recalls.sort_unstable();
-    recalls.dedup();
-    Ok(recalls)
-}
-
 /// The visible traces that recalls rest on.
 struct Sources {
     places: Vec<Vec<usize>>,
@@ -316,6 +296,8 @@ struct Walk<'w> {
     /// The concepts that the question names, and the rows that the walk begins with.
     concepts: HashSet<ItemId>,
     begins: Vec<ItemId>,
+    /// The reach of concepts, kept for the question.
+    reaches: HashMap<ItemId, Rc<Reach>>,
 }
 
 /// Walks a routed group and gives each row its place.
@@ -327,7 +309,8 @@ pub(super) fn walk(runner: &mut StageRunner<'_, '_>, group: Group, first: &Stage
     let sources = HashMap::new();
     let (named, begins) = (HashSet::new(), Vec::new());
     let concepts = runner.routing.iter().flat_map(|routing| &routing.named).map(|named| named.concept).collect();
-    let mut walk = Walk { snapshot, plan, group, rows: size(rows), keep: size(keep), sources, named, concepts, begins };
+    let (rows, keep, reaches) = (size(rows), size(keep), HashMap::new());
+    let mut walk = Walk { snapshot, plan, group, rows, keep, sources, named, concepts, begins, reaches };
     if group.from == 0 {
         runner.stage(group.to - 1, first)?;
     }
@@ -388,15 +371,26 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// True if a row mentions a concept that the question does not name, and that something else mentions.
-    fn leads_on(&self, row: ItemId) -> Result<bool> {
+    /// True if a row mentions a concept that the question does not name, and that another source mentions.
+    fn leads_on(&mut self, row: ItemId) -> Result<bool> {
         let themes = &self.plan.stages[self.group.from].route;
-        for concept in self.concepts(row)?.into_iter().filter(|concept| themes.contains(concept.0)) {
-            if !self.concepts.contains(&concept) && recalls_of(self.snapshot, concept)?.len() > 1 {
+        let said = self.said(row)?;
+        for concept in said.concepts.iter().filter(|concept| themes.contains(concept.0)) {
+            if !self.concepts.contains(concept) && said.is_beyond(&self.reach(*concept)?.recalls) {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// The reach of a concept.
+    fn reach(&mut self, concept: ItemId) -> Result<Rc<Reach>> {
+        if let Some(known) = self.reaches.get(&concept) {
+            return Ok(Rc::clone(known));
+        }
+        let reach = Rc::new(Reach::of(self.snapshot, self.plan, concept)?);
+        self.reaches.insert(concept, Rc::clone(&reach));
+        Ok(reach)
     }
 
     /// The item that stands for the source of another.
@@ -405,7 +399,7 @@ impl Walk<'_> {
             return Ok(*known);
         }
         let source = match self.snapshot.state.layer_of(id)? {
-            Layer::Recall => gather::grounding_traces(self.snapshot, self.plan, id)?.first().copied().unwrap_or(id),
+            Layer::Recall => gather::source_of(self.snapshot, self.plan, id)?,
             _ => id,
         };
         self.sources.insert(id, source);
@@ -435,21 +429,18 @@ impl Walk<'_> {
     }
 
     /// The items that the rows of a frontier lead to, and through which concept.
-    fn links(&self, frontier: &[ItemId]) -> Result<HashMap<u32, Vec<Link>>> {
+    fn links(&mut self, frontier: &[ItemId]) -> Result<HashMap<u32, Vec<Link>>> {
         let (themes, rows) = (&self.plan.stages[self.group.from], &self.plan.stages[self.group.to - 1]);
         let most = themes.count.map_or(CONCEPTS, |count| usize::try_from(count).unwrap_or(usize::MAX));
-        let mut known: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
         let mut followed: Vec<(usize, Link)> = Vec::new();
         for (row, from) in frontier.iter().enumerate() {
             let is_beside = !self.named.is_empty() && !self.named.contains(self.sources.get(from).unwrap_or(from));
             let share = if is_beside { BESIDE } else { 1.0 };
             let mut concepts = Vec::new();
-            for concept in self.concepts(*from)?.into_iter().filter(|concept| themes.route.contains(concept.0)) {
-                if let Entry::Vacant(unknown) = known.entry(concept) {
-                    unknown.insert(recalls_of(self.snapshot, concept)?);
-                }
-                let degree = known.get(&concept).map_or(0, Vec::len);
-                concepts.extend((degree > 1).then_some((degree, concept)));
+            let said = self.said(*from)?;
+            for concept in said.concepts.iter().copied().filter(|concept| themes.route.contains(concept.0)) {
+                let reach = self.reach(concept)?;
+                concepts.extend(said.is_beyond(&reach.recalls).then_some((reach.sources, concept)));
             }
             // The rarest first.
             concepts.sort_unstable();
@@ -462,10 +453,12 @@ impl Walk<'_> {
         followed.sort_by_key(|(degree, link)| (*degree, link.row, link.concept));
         let mut links: HashMap<u32, Vec<Link>> = HashMap::new();
         for (degree, link) in followed {
-            if links.len() + degree > MOST_LINKED && !links.is_empty() {
+            let reach = self.reach(link.concept)?;
+            let reached = if rows.is_in(Layer::Trace) { degree } else { reach.recalls.len() };
+            if links.len() + reached > MOST_LINKED && !links.is_empty() {
                 break;
             }
-            for recall in known.get(&link.concept).into_iter().flatten() {
+            for recall in &reach.recalls {
                 let reached = match rows.is_in(Layer::Trace) {
                     true => gather::grounding_traces(self.snapshot, self.plan, *recall)?,
                     false => vec![*recall],
@@ -505,27 +498,32 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The concepts of a row and of what else its source says.
-    fn concepts(&self, row: ItemId) -> Result<BTreeSet<ItemId>> {
+    /// The recalls of a row's source, and the concepts of the row and of what is its context.
+    fn said(&self, row: ItemId) -> Result<Said> {
         let state = &self.snapshot.state;
-        let mut recalls = vec![row];
-        let traces = match state.layer_of(row)? {
+        let layer = state.layer_of(row)?;
+        let traces = match layer {
             Layer::Recall => gather::grounding_traces(self.snapshot, self.plan, row)?,
             _ => vec![row],
         };
+        let (mut recalls, mut context) = (vec![row], vec![row]);
         for trace in traces {
             let mut of_trace = state.dependents(trace)?;
             of_trace.retain(|recall| self.plan.recalls.contains(recall.0));
-            let is_context = of_trace.len() <= MAX_SIBLINGS || state.layer_of(row)? == Layer::Trace;
-            recalls.extend(of_trace.into_iter().filter(|_| is_context));
+            if of_trace.len() <= MAX_SIBLINGS || layer == Layer::Trace {
+                context.extend_from_slice(&of_trace);
+            }
+            recalls.append(&mut of_trace);
         }
-        let mut concepts = BTreeSet::new();
-        for recall in recalls {
-            let ends = state.edges_out(recall, None)?;
-            let themes = ends.iter().filter(|end| matches!(end.edge, Edge::Parent | Edge::Mentions | Edge::Solves));
-            concepts.extend(themes.map(|end| end.far));
+        recalls.sort_unstable();
+        let mut concepts = Vec::new();
+        for recall in context {
+            let ends = state.ends(tables::EDGE_OUT, recall)?;
+            concepts.extend(ends.filter(|end| is_theme_link(end.edge)).map(|end| end.far));
         }
-        Ok(concepts)
+        concepts.sort_unstable();
+        concepts.dedup();
+        Ok(Said { recalls, concepts })
     }
 
     /// The candidates of a hop: what links lead to, and the best rows so far, beside which shares of words mean the

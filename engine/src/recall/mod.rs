@@ -29,6 +29,7 @@ pub(crate) mod names;
 mod passages;
 mod plan;
 mod rank;
+mod reach;
 mod restated;
 pub(crate) mod score;
 mod select;

@@ -16,13 +16,12 @@ use crate::model::edge::Edge;
 use crate::model::item::{Attributes, Inherited, ItemId, Layer, Status, Support};
 use crate::records::tables;
 use crate::state::{EdgeEnd, State};
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 
 /// The far ends of the edges that `wanted` accepts.
-fn far_ends(ends: &[EdgeEnd], wanted: impl Fn(Edge) -> bool) -> impl Iterator<Item = ItemId> {
-    ends.iter().filter(move |end| wanted(end.edge)).map(|end| end.far)
+fn far_ends(ends: impl Iterator<Item = EdgeEnd>, wanted: impl Fn(Edge) -> bool) -> impl Iterator<Item = ItemId> {
+    ends.filter(move |end| wanted(end.edge)).map(|end| end.far)
 }
 
 /// The quality of one source for its dependents.
@@ -128,14 +127,14 @@ impl SourceSummary {
 impl State {
     /// The direct sources of an item: the targets of its lineage edges and, for a theme, its children.
     pub(crate) fn sources(&self, id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
-        self.sources_among(&self.ends(tables::EDGE_OUT, id)?, id, layer)
+        self.sources_among(self.ends(tables::EDGE_OUT, id)?, id, layer)
     }
 
     /// The direct sources of an item with these outgoing edges.
-    fn sources_among(&self, out: &[EdgeEnd], id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
+    fn sources_among(&self, out: impl Iterator<Item = EdgeEnd>, id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
         let mut sources: Vec<ItemId> = far_ends(out, Edge::is_lineage).collect();
         if layer == Layer::Theme {
-            sources.extend(far_ends(&self.ends(tables::EDGE_IN, id)?, |edge| edge == Edge::Parent));
+            sources.extend(far_ends(self.ends(tables::EDGE_IN, id)?, |edge| edge == Edge::Parent));
         }
         sources.sort_unstable();
         sources.dedup();
@@ -144,22 +143,22 @@ impl State {
 
     /// Calls `see` for each direct dependent of a trace. May report a dependent more than once.
     pub(crate) fn each_dependent_of_trace(&self, id: ItemId, see: impl FnMut(ItemId)) -> Result<()> {
-        far_ends(&self.ends(tables::EDGE_IN, id)?, Edge::is_lineage).for_each(see);
+        far_ends(self.ends(tables::EDGE_IN, id)?, Edge::is_lineage).for_each(see);
         Ok(())
     }
 
     /// The direct dependents of an item.
     pub(crate) fn dependents(&self, id: ItemId) -> Result<Vec<ItemId>> {
         let layer = self.attributes.kind(id)?.layer();
-        let out = if layer == Layer::Trace { Cow::Borrowed(&[][..]) } else { self.ends(tables::EDGE_OUT, id)? };
+        let out = if layer == Layer::Trace { Vec::new() } else { self.edges_out(id, None)? };
         self.dependents_among(&out, id, layer)
     }
 
     /// The direct dependents of an item with these outgoing edges.
     fn dependents_among(&self, out: &[EdgeEnd], id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
-        let mut dependents: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_IN, id)?, Edge::is_lineage).collect();
+        let mut dependents: Vec<ItemId> = far_ends(self.ends(tables::EDGE_IN, id)?, Edge::is_lineage).collect();
         if layer != Layer::Trace {
-            dependents.extend(far_ends(out, |edge| edge == Edge::Parent));
+            dependents.extend(far_ends(out.iter().copied(), |edge| edge == Edge::Parent));
         }
         dependents.sort_unstable();
         dependents.dedup();
@@ -178,7 +177,7 @@ impl State {
         while let Some((_, id)) = queue.pop_first() {
             let id = ItemId(id);
             let before = self.attributes(id)?;
-            let out = self.ends(tables::EDGE_OUT, id)?.into_owned();
+            let out = self.edges_out(id, None)?;
             let (after, episodes_changed) = self.derive(id, &before, &out, &mut known)?;
             if after == before && !episodes_changed {
                 continue;
@@ -218,7 +217,7 @@ impl State {
         }
         let rules = self.rules()?;
         let mut summary = SourceSummary::default();
-        for source in self.sources_among(out, id, attributes.layer())? {
+        for source in self.sources_among(out.iter().copied(), id, attributes.layer())? {
             if known.source.as_ref().is_none_or(|known| known.id != source) {
                 let attributes = self.attributes(source)?;
                 let episodes = self.episodes_of(source, &attributes)?;

@@ -39,6 +39,7 @@ use crate::model::item::{Attributes, ItemId, Layer};
 use crate::records::record::PointerRecord;
 use crate::records::tables::Totals;
 use crate::records::tables::{self, EdgeRow, Meta, PageRow, PointersRow};
+use crate::state::adjacency::Ends;
 use crate::state::attributes::{AttributeStore, Cited};
 use crate::state::contest_stamps::ContestStamps;
 use crate::state::episode_cache::EpisodeCache;
@@ -54,7 +55,6 @@ use holotype_storage::layered;
 use holotype_storage::log::Head;
 use holotype_storage::overlay::View;
 use imbl::OrdSet;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -63,14 +63,13 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct EdgeEnd {
     pub(crate) edge: Edge,
     pub(crate) far: ItemId,
-    pub(crate) row: EdgeRow,
 }
 
 impl EdgeEnd {
-    /// Decodes an edge row and its key.
-    pub(crate) fn decode(key: &[u8], row: EdgeRow) -> Result<EdgeEnd> {
+    /// Decodes the key of an edge row.
+    pub(crate) fn decode(key: &[u8]) -> Result<EdgeEnd> {
         match (key.get(4).copied().and_then(Edge::from_byte), tables::number_at(key, 5)) {
-            (Some(edge), Some(far)) => Ok(EdgeEnd { edge, far: ItemId(far), row }),
+            (Some(edge), Some(far)) => Ok(EdgeEnd { edge, far: ItemId(far) }),
             _ => Err(Error::Corrupt { what: format!("an edge row has the malformed key {}", key.escape_ascii()) }),
         }
     }
@@ -357,22 +356,28 @@ impl State {
         self.edges(tables::EDGE_IN, id, edge)
     }
 
-    /// All edges at one end of an item; borrowed if cached.
-    pub(crate) fn ends(&self, table: u8, id: ItemId) -> Result<Cow<'_, [EdgeEnd]>> {
+    /// All edges at one end of an item.
+    pub(crate) fn ends(&self, table: u8, id: ItemId) -> Result<Ends<'_>> {
         match self.adjacent(table, id)? {
             Some(ends) => Ok(ends),
-            None => self.edges(table, id, None).map(Cow::Owned),
+            None => Ok(Ends::Listed(self.edges(table, id, None)?.into_iter())),
         }
     }
 
     fn edges(&self, table: u8, id: ItemId, edge: Option<Edge>) -> Result<Vec<EdgeEnd>> {
         if let Some(ends) = self.adjacent(table, id)? {
-            return Ok(ends.iter().filter(|end| edge.is_none_or(|edge| end.edge == edge)).copied().collect());
+            return Ok(ends.filter(|end| edge.is_none_or(|edge| end.edge == edge)).collect());
         }
+        let rows = self.edge_rows(table, id, edge)?;
+        Ok(rows.into_iter().map(|(end, _)| end).collect())
+    }
+
+    /// The edges at one end of an item with their rows, of one type or of all.
+    pub(crate) fn edge_rows(&self, table: u8, id: ItemId, edge: Option<Edge>) -> Result<Vec<(EdgeEnd, EdgeRow)>> {
         let mut prefix = tables::numbers([id.0]);
         prefix.extend(edge.map(Edge::to_byte));
         let rows = self.scan(table, &prefix)?;
-        rows.iter().map(|(key, value)| EdgeEnd::decode(key, codec::decode(value)?)).collect()
+        rows.iter().map(|(key, value)| Ok((EdgeEnd::decode(key)?, codec::decode(value)?))).collect()
     }
 
     /// Every episode an item belongs to, by number.

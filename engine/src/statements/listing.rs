@@ -15,11 +15,14 @@ use crate::read::key_lookup::look_up_keys;
 use crate::read::snapshot::Snapshot;
 use crate::recall::{Steps, reader_of};
 use crate::records::record::PointerTarget;
+use crate::records::tables::{self, EdgeRow};
+use crate::state::EdgeEnd;
 use crate::state::history::CommitFinder;
 use crate::state::reader_position::ReaderPosition;
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Limit, Listing, OrderKey, Predicate, Returns, Scope, Thing};
 use holotype_query::{AttributeId, Direction, Name, Noun, Spanned};
+use holotype_storage::codec;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -228,39 +231,42 @@ fn edges(snapshot: &Snapshot) -> Result<Vec<Cells>> {
     let state = &snapshot.state;
     let mut commits = CommitFinder::new(state, |totals| totals.edges);
     let mut rows = Vec::new();
-    for id in (0..snapshot.len()).map(ItemId) {
-        let ends = state.edges_out(id, None)?;
-        let cites = ends.iter().any(|end| end.edge == Edge::Cites);
-        let pointers = if cites { state.pointers(id)? } else { Vec::new() };
-        for end in ends {
-            let mut row = BTreeMap::from([
-                (AttributeId::From, Cell::Text(snapshot.key_of(id)?)),
-                (AttributeId::Edge, Cell::text(end.edge.as_str())),
-                (AttributeId::To, Cell::Text(snapshot.key_of(end.far)?)),
-            ]);
-            row.extend(commits.of(end.row.order)?.map(|commit| (AttributeId::Commit, Cell::count(commit))));
-            if end.edge != Edge::Cites {
-                rows.push(row);
-                continue;
-            }
-            let mut spans = 0;
-            for pointer in &pointers {
-                let mut row = row.clone();
-                match pointer.target {
-                    PointerTarget::Item(target) if target == end.far.0 => {
-                        row.insert(AttributeId::Field, Cell::text(pointer.field.as_str()));
-                        row.insert(AttributeId::Start, Cell::count(pointer.start));
-                        row.insert(AttributeId::End, Cell::count(pointer.end));
-                    }
-                    PointerTarget::Page(page) if state.page(page)?.traces.contains(&end.far.0) => {}
-                    _ => continue,
+    let mut cited = (None, Vec::new());
+    for stored in state.iter(tables::EDGE_OUT, &[]) {
+        let (key, value) = stored?;
+        let end = EdgeEnd::decode(&key)?;
+        let EdgeRow { order, .. } = codec::decode(&value)?;
+        let id = ItemId(tables::number_at(&key, 0).unwrap_or_default());
+        let mut row = BTreeMap::from([
+            (AttributeId::From, Cell::Text(snapshot.key_of(id)?)),
+            (AttributeId::Edge, Cell::text(end.edge.as_str())),
+            (AttributeId::To, Cell::Text(snapshot.key_of(end.far)?)),
+        ]);
+        row.extend(commits.of(order)?.map(|commit| (AttributeId::Commit, Cell::count(commit))));
+        if end.edge != Edge::Cites {
+            rows.push(row);
+            continue;
+        }
+        if cited.0 != Some(id) {
+            cited = (Some(id), state.pointers(id)?);
+        }
+        let mut spans = 0;
+        for pointer in &cited.1 {
+            let mut row = row.clone();
+            match pointer.target {
+                PointerTarget::Item(target) if target == end.far.0 => {
+                    row.insert(AttributeId::Field, Cell::text(pointer.field.as_str()));
+                    row.insert(AttributeId::Start, Cell::count(pointer.start));
+                    row.insert(AttributeId::End, Cell::count(pointer.end));
                 }
-                rows.push(row);
-                spans += 1;
+                PointerTarget::Page(page) if state.page(page)?.traces.contains(&end.far.0) => {}
+                _ => continue,
             }
-            if spans == 0 {
-                rows.push(row);
-            }
+            rows.push(row);
+            spans += 1;
+        }
+        if spans == 0 {
+            rows.push(row);
         }
     }
     Ok(rows)

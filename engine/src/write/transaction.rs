@@ -34,7 +34,7 @@ use crate::core::writer_lock::WriterGuard;
 use crate::core::{Core, Writer};
 use crate::derive::checkpoint;
 use crate::model::edge::Edge;
-use crate::model::item::{ItemId, Layer, Source, Status};
+use crate::model::item::{ItemId, Kind, Layer, Source, Status};
 use crate::model::space::Space;
 use crate::model::time::{Timestamp, timestamp};
 use crate::options::Durability;
@@ -388,6 +388,9 @@ impl<'db> Transaction<'db> {
         }
         if recall.return_score.is_some_and(|score| !(1..=10).contains(&score)) {
             return Err(Error::Invalid("return_score must be from 1 to 10".to_owned()));
+        }
+        if recall.return_score.is_some() && recall.kind != Kind::Procedure {
+            return Err(Error::Invalid(format!("return_score belongs to procedures, not to a {}", recall.kind)));
         }
         if recall.utility.is_some_and(|utility| !utility.is_finite()) {
             return Err(Error::Invalid("utility must be a finite number".to_owned()));

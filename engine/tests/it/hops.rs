@@ -235,6 +235,29 @@ fn what_is_everywhere_hides_nothing() {
 }
 
 #[test]
+fn a_concept_of_one_source_takes_no_place() {
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let mut world = world(&mut transaction);
+    let first = world.fact("Kemvar was started by Ada Holm.", &["Kemvar", "Ada Holm", "Old Mill"]);
+    let mill = world.concept("Old Mill");
+    let beside = NewRecall::fact("It stood at the Old Mill.").from(Pointer::to_key(format!("t{first}")));
+    let beside = world.transaction.remember(beside).unwrap();
+    world.transaction.link(beside, Edge::Mentions, mill).unwrap();
+    let second = world.fact("Ada Holm resides at Pelham.", &["Ada Holm"]);
+    world.fact("Ada Holm plays chess.", &["Ada Holm"]);
+    for nth in 0..40 {
+        world.fact(&format!("The founder of town {nth} is known."), &[]);
+    }
+    transaction.commit(Durability::None).unwrap();
+    // The Old Mill stands in two facts and Ada Holm in three, but the Old Mill leads to no other source.
+    let rarest = ROUTED.replace("concepts 8", "concepts 1");
+    assert_ne!(rarest, ROUTED);
+    let answer = ask(&database.snapshot(), &rarest, "In which town does the founder of kemvar live?");
+    assert!(keys(&answer).contains(&second.as_str()), "{:?}", keys(&answer));
+}
+
+#[test]
 fn what_is_inactive_neither_routes_nor_is_a_row() {
     let database = database();
     let questions = two_hops(&database, 5);

@@ -123,8 +123,8 @@ fn step(transaction: &mut Transaction<'_>, number: usize, step: &Step) -> Option
             transaction.record(trace).ok()?;
         }
         Step::Recall { kind, from, keyed, stated, vector: has_vector } => {
-            let mut recall =
-                NewRecall::new(pick(&[Kind::Fact, Kind::Procedure, Kind::Summary], *kind), format!("said {number}"));
+            let kind = pick(&[Kind::Fact, Kind::Procedure, Kind::Summary], *kind);
+            let mut recall = NewRecall::new(kind, format!("said {number}"));
             for (at, part) in from {
                 let target = item(transaction, *at)?;
                 let pointer = Pointer::to_item(target);
@@ -143,7 +143,10 @@ fn step(transaction: &mut Transaction<'_>, number: usize, step: &Step) -> Option
                 recall = recall.episode(format!("e{}", stated % 3)).status(pick(Status::ALL, *stated));
             }
             if stated & 4 != 0 {
-                recall = recall.utility(f32::from(*stated) / 3.0).origin(pick(Origin::ALL, *stated)).return_score(3);
+                recall = recall.utility(f32::from(*stated) / 3.0).origin(pick(Origin::ALL, *stated));
+                if kind == Kind::Procedure {
+                    recall = recall.return_score(3);
+                }
             }
             if *has_vector {
                 recall = recall.vector(vector(number));

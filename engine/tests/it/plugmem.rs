@@ -142,6 +142,29 @@ fn what_breaks_a_limit_leaves_nothing_behind() {
     assert!(transaction.is_empty());
 }
 
+#[test]
+fn only_procedures_have_a_return_score() {
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let refused = |error: holotype::Error, told: &str| assert!(error.to_string().contains(told), "{error}");
+    let procedure = |score| NewRecall::new(Kind::Procedure, "Sort first.").ungrounded().return_score(score);
+    for score in [0, 11] {
+        refused(transaction.remember(procedure(score)).unwrap_err(), "return_score must be from 1 to 10");
+    }
+    for kind in [Kind::Fact, Kind::Summary, Kind::Intent, Kind::Concept] {
+        let scored = NewRecall::new(kind, "It is said.").ungrounded().return_score(5);
+        refused(transaction.remember(scored).unwrap_err(), "return_score belongs to procedures");
+    }
+    let known = transaction.remember(NewRecall::fact("It is said.").ungrounded().key("f")).unwrap();
+    let scored = NewRecall::fact("It was said.").ungrounded().return_score(5);
+    refused(transaction.update("f", scored).unwrap_err(), "return_score belongs to procedures");
+    assert!(transaction.attributes(known).unwrap().active, "what was refused left nothing behind");
+    for score in [1, 10] {
+        let written = transaction.remember(procedure(score)).unwrap();
+        assert_eq!(transaction.attributes(written).unwrap().return_score, Some(score));
+    }
+}
+
 /// Every unit is one fact with the concepts that it names after colons.
 struct Tagged;
 impl Extractor for Tagged {

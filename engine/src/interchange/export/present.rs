@@ -15,6 +15,7 @@ use crate::records::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord, PointerTarget,
     PointersRecord, Record, UnciteRecord, UncitedRecord,
 };
+use crate::records::tables;
 use crate::state::embedder::FINGERPRINT;
 use crate::{Edge, ItemId, Layer, Result, Snapshot, Status};
 use std::collections::{HashMap, HashSet};
@@ -206,10 +207,10 @@ impl<W: Write> Present<'_, W> {
 
     /// The keys of a theme's children that were created before it, in the order in which they became its children.
     fn children(&self, theme: ItemId) -> Result<Vec<String>> {
-        let mut ends = self.snapshot.state.edges_in(theme, Some(Edge::Parent))?;
-        ends.retain(|end| end.far < theme);
-        ends.sort_unstable_by_key(|end| end.row.order);
-        ends.iter().map(|end| Ok(self.keys.item(end.far.0)?.to_owned())).collect()
+        let mut rows = self.snapshot.state.edge_rows(tables::EDGE_IN, theme, Some(Edge::Parent))?;
+        rows.retain(|(end, _)| end.far < theme);
+        rows.sort_unstable_by_key(|(_, row)| row.order);
+        rows.iter().map(|(end, _)| Ok(self.keys.item(end.far.0)?.to_owned())).collect()
     }
 
     fn page(&mut self, record: &PageRecord) -> Result<()> {

@@ -401,7 +401,7 @@ fn flaw(
 /// The far ends of an item's lineage edges, each once.
 fn lineage(state: &State, table: u8, id: ItemId) -> Result<Vec<u32>> {
     let ends = state.ends(table, id)?;
-    let mut far: Vec<u32> = ends.iter().filter(|end| end.edge.is_lineage()).map(|end| end.far.0).collect();
+    let mut far: Vec<u32> = ends.filter(|end| end.edge.is_lineage()).map(|end| end.far.0).collect();
     far.sort_unstable();
     far.dedup();
     Ok(far)

@@ -10,7 +10,7 @@ mod pairing;
 use super::{Mark, Transaction};
 use crate::memory::structure::{FactMerger, Relation};
 use crate::model::edge::Edge;
-use crate::model::item::{ItemId, Layer};
+use crate::model::item::{ItemId, Kind, Layer};
 use crate::model::pointer::Pointer;
 use crate::write::draft::NewRecall;
 use crate::{Error, Result};
@@ -165,7 +165,7 @@ impl Transaction<'_> {
                 let mut recall = NewRecall::new(attributes.kind, text);
                 recall.from = from.clone();
                 recall.ungrounded = from.is_empty() && transaction.state.pointers(item)?.is_empty();
-                recall.return_score = attributes.return_score;
+                recall.return_score = attributes.return_score.filter(|_| attributes.kind == Kind::Procedure);
                 recall.vector = transaction.text_vector(text)?;
                 let new = transaction.update(&key, recall)?;
                 transaction.unite_links(item, new)?;
