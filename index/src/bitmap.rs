@@ -115,6 +115,12 @@ impl Bits {
         (kernels().and_count(whole, whole) + part(range.end)).saturating_sub(part(range.start))
     }
 
+    /// The number of runs of 64 `blocks` ids, counted from 0, that have an id of the set.
+    pub fn runs(&self, blocks: usize) -> u64 {
+        let runs = self.blocks.chunks(blocks.max(1));
+        runs.filter(|run| run.iter().any(|block| *block != 0)).count() as u64
+    }
+
     /// The ids, ascending.
     pub fn iter(&self) -> Iter<'_> {
         Iter { blocks: &self.blocks, at: 0, left: self.blocks.first().copied().unwrap_or(0) }
@@ -228,6 +234,13 @@ mod tests {
         assert_eq!(empty.iter().next(), None);
         assert_eq!(Bits::from(&RoaringBitmap::new()), empty);
         assert_eq!(Bits::full(0), empty);
+    }
+
+    #[test]
+    fn runs_with_an_id_are_counted() {
+        let bits = bits(&[0, 63, 64, 130, 700].into());
+        assert_eq!([1, 2, 3, 100].map(|blocks| bits.runs(blocks)), [4, 3, 2, 1]);
+        assert_eq!((Bits::new().runs(4), bits.runs(0)), (0, 4));
     }
 
     #[test]

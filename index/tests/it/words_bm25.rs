@@ -102,7 +102,7 @@ proptest! {
         words in proptest::collection::vec(0u32..24, 1..7),
         topic in any::<bool>(),
         bound in prop_oneof![Just(u32::MAX), 1u32..28_500],
-        share in prop_oneof![Just(0u32), 1u32..40],
+        filter in filter(),
         k in prop_oneof![1usize..4, 1usize..300],
     ) {
         static INDEX: LazyLock<WordIndex> = LazyLock::new(|| {
@@ -113,7 +113,6 @@ proptest! {
         let words = words.iter().map(|word| format!("w{word}")).chain(topic.then(|| "topic".to_owned()));
         let query = index.query(&words.collect::<Vec<_>>().join(" "));
         let scorer = index.scorer(&query).unwrap();
-        let filter: Option<Bits> = (share > 0).then(|| (0..28_500).filter(|id| id * 7919 % share < 2).collect());
         let mut wanted = scorer.top(None, usize::MAX).unwrap();
         wanted.retain(|hit| filter.as_ref().is_none_or(|filter| filter.contains(hit.id)));
         let ids: Vec<u32> = wanted.iter().map(|hit| hit.id).collect();
@@ -121,6 +120,15 @@ proptest! {
         wanted.truncate(k);
         prop_assert_eq!(scorer.top(filter.as_ref(), k).unwrap(), wanted);
     }
+}
+
+/// No filter, ids spread over all, or a stretch of ids.
+fn filter() -> impl Strategy<Value = Option<Bits>> {
+    prop_oneof![
+        Just(None),
+        (1u32..40).prop_map(|share| Some((0..28_500).filter(|id| id * 7919 % share < 2).collect())),
+        (0u32..28_500, 1u32..6_000).prop_map(|(first, count)| Some((first..first + count).collect())),
+    ]
 }
 
 /// A filter that is small against the postings is looked up instead of walked: the answers are the same.

@@ -31,7 +31,7 @@ use crate::words::scoring::reverse_cursor::ReverseCursor;
 
 /// Documents per window: few if postings are dense, which tightens bounds, and more if they are sparse, which amortises
 /// the cost of a window.
-const LEAST_WINDOW: u32 = 1 << 12;
+pub(super) const LEAST_WINDOW: u32 = 1 << 12;
 const LARGEST_WINDOW: u32 = 1 << 16;
 
 /// Target number of postings per window.
@@ -119,6 +119,10 @@ fn window(
     scratch: &mut Scratch,
     top_k: &mut TopHits,
 ) -> Result<()> {
+    if !returnable.any_in(&window) {
+        lists.iter_mut().for_each(|list| list.pass(window.start));
+        return Ok(());
+    }
     let Scratch { sums, met, order, likely, block } = scratch;
     // All hits so far are newer than this window, so another document must exceed the worst of them.
     let worst = top_k.threshold();
@@ -130,7 +134,7 @@ fn window(
         all += upper_bound;
         order.push((if list.is_long() { upper_bound } else { f32::INFINITY }, i));
     }
-    if cannot_enter(all) || !returnable.any_in(&window) {
+    if cannot_enter(all) {
         lists.iter_mut().for_each(|list| list.pass(window.start));
         return Ok(());
     }

@@ -18,8 +18,8 @@
 //!    segments and tails, and for both top-k search and look-up.
 //! 2. A hit has at least one query term, so its score is above 0.
 //!
-//! Cost of [`Scorer::top`]: that of `words::scoring::max_score`, or, if the filter is small relative to the postings,
-//! one look-up per document of the filter and list.
+//! Cost of [`Scorer::top`]: that of `words::scoring::max_score`, or, if the filter is small relative to the postings
+//! around its documents, one look-up per document of the filter and list.
 
 mod max_score;
 mod reverse_cursor;
@@ -30,7 +30,7 @@ use crate::error::Result;
 use crate::hit::{Hit, TopHits};
 use crate::words::postings::{Cursor, ONCE};
 use crate::words::query::WordQuery;
-use crate::words::scoring::max_score::{All, Returnable, top_k};
+use crate::words::scoring::max_score::{All, LEAST_WINDOW, Returnable, top_k};
 use crate::words::scoring::reverse_cursor::ReverseCursor;
 use crate::words::scoring::source::PostingSource;
 use crate::words::segment::WordSegment;
@@ -229,8 +229,11 @@ impl<'a> Scorer<'a> {
         if k == 0 || postings == 0 {
             return Ok(Vec::new());
         }
-        let few = filter.filter(|filter| filter.count() * self.terms.len() as u64 * LOOKUP_COST < postings);
-        if let Some(few) = few {
+        let is_few = |filter: &&Bits| {
+            let look_ups = filter.count() * self.terms.len() as u64 * LOOKUP_COST;
+            look_ups < postings && look_ups < self.around(filter, postings)
+        };
+        if let Some(few) = filter.filter(is_few) {
             let ids: Vec<u32> = few.iter().collect();
             let hits = ids.iter().zip(self.scores(&ids)?).map(|(&id, score)| Hit { id, score });
             hits.filter(|hit| hit.score > 0.0).for_each(|hit| top.push(hit));
@@ -242,6 +245,12 @@ impl<'a> Scorer<'a> {
             }
         }
         Ok(top.into_sorted())
+    }
+
+    /// About how many of so many postings are near documents of a filter: a search passes over windows without any.
+    fn around(&self, filter: &Bits, postings: u64) -> u64 {
+        let near = filter.runs(LEAST_WINDOW as usize / 64) * u64::from(LEAST_WINDOW);
+        (postings as f64 * (near as f64 / self.stats.documents.max(1) as f64).min(1.0)) as u64
     }
 
     /// The top k of one source by local ids, which ascend with ids.
