@@ -5,7 +5,6 @@
 //! not parsed.
 
 pub mod baseline;
-pub mod code_map;
 pub mod figures;
 pub mod imports;
 pub mod locks;

@@ -157,3 +157,20 @@ impl Merger {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_late_once_the_time_has_passed() {
+        let mut merger = Merger::default();
+        assert!(!merger.was_searched_lately(), "nobody searched");
+        merger.note_search();
+        assert!(merger.was_searched_lately());
+        // As though the merger had been made, and searched at once, so long ago.
+        merger.started -= SEARCHED_LATELY + Duration::from_secs(1);
+        merger.searched = AtomicU64::new(1);
+        assert!(!merger.was_searched_lately());
+    }
+}

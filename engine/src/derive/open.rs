@@ -5,7 +5,7 @@
 //!
 //! 1. Opening changes no derived file before it has read the log to its end: a refused database keeps all evidence.
 //! 2. A catalog or segment of a newer format is an error, unless a rebuild was requested: it is not replaced silently.
-//! 3. Claims that another version of the extractor found are derived anew, with everything else.
+//! 3. Claims and support that another version of their rules gave are derived anew, with everything else.
 //! 4. A crash between erasing from the log and rewriting derived files is completed here: the derived files are
 //!    rebuilt.
 //!
@@ -187,7 +187,7 @@ impl<'a> Opening<'a> {
                 Ok((checkpoint, state)) => match state.other_extractor()? {
                     None => return self.replay_tail(checkpoint, state),
                     Some(version) => format!(
-                        "claims were extracted by version {version} of the rules; this program has version \
+                        "claims and support were derived by version {version} of the rules; this program has version \
                          {EXTRACTOR_VERSION}"
                     ),
                 },

@@ -264,14 +264,7 @@ pub(super) fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Lay
 
 /// The item that stands for the source of a recall: the first of the traces it rests on, or itself.
 pub(super) fn source_of(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<ItemId> {
-    let mut first: Option<ItemId> = None;
-    for end in snapshot.state.ends(tables::EDGE_OUT, recall)?.filter(|end| end.edge.is_lineage()) {
-        if !plan.traces.contains(end.far.0) {
-            return Ok(grounding_traces(snapshot, plan, recall)?.first().copied().unwrap_or(recall));
-        }
-        first = Some(first.map_or(end.far, |first| first.min(end.far)));
-    }
-    Ok(first.unwrap_or(recall))
+    Ok(grounding_traces(snapshot, plan, recall)?.first().copied().unwrap_or(recall))
 }
 
 /// The traces a recall rests on, directly or through visible recalls.

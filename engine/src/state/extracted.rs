@@ -282,7 +282,7 @@ mod tests {
         read_only.close().unwrap();
         let database = Holotype::open(&path, Options::default()).unwrap();
         let reason = database.report().rebuilt.clone().unwrap();
-        assert_eq!(reason, "claims were extracted by version 1 of the rules; this program has version 3");
+        assert_eq!(reason, "claims and support were derived by version 1 of the rules; this program has version 3");
         assert_eq!(claims(&database), found);
         database.close().unwrap();
         let database = Holotype::open(&path, Options::default()).unwrap();

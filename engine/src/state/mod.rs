@@ -65,6 +65,13 @@ pub(crate) struct EdgeEnd {
     pub(crate) far: ItemId,
 }
 
+/// The beginning of the keys of an item's edges, of one type or of all.
+fn edge_prefix(id: ItemId, edge: Option<Edge>) -> Vec<u8> {
+    let mut prefix = tables::numbers([id.0]);
+    prefix.extend(edge.map(Edge::to_byte));
+    prefix
+}
+
 impl EdgeEnd {
     /// Decodes the key of an edge row.
     pub(crate) fn decode(key: &[u8]) -> Result<EdgeEnd> {
@@ -360,23 +367,25 @@ impl State {
     pub(crate) fn ends(&self, table: u8, id: ItemId) -> Result<Ends<'_>> {
         match self.adjacent(table, id)? {
             Some(ends) => Ok(ends),
-            None => Ok(Ends::Listed(self.edges(table, id, None)?.into_iter())),
+            None => Ok(Ends::Listed(self.scanned(table, id, None)?.into_iter())),
         }
     }
 
     fn edges(&self, table: u8, id: ItemId, edge: Option<Edge>) -> Result<Vec<EdgeEnd>> {
-        if let Some(ends) = self.adjacent(table, id)? {
-            return Ok(ends.filter(|end| edge.is_none_or(|edge| end.edge == edge)).collect());
+        match self.adjacent(table, id)? {
+            Some(ends) => Ok(ends.filter(|end| edge.is_none_or(|edge| end.edge == edge)).collect()),
+            None => self.scanned(table, id, edge),
         }
-        let rows = self.edge_rows(table, id, edge)?;
-        Ok(rows.into_iter().map(|(end, _)| end).collect())
+    }
+
+    /// The edges at one end of an item, without the cache.
+    fn scanned(&self, table: u8, id: ItemId, edge: Option<Edge>) -> Result<Vec<EdgeEnd>> {
+        self.scan(table, &edge_prefix(id, edge))?.iter().map(|(key, _)| EdgeEnd::decode(key)).collect()
     }
 
     /// The edges at one end of an item with their rows, of one type or of all.
     pub(crate) fn edge_rows(&self, table: u8, id: ItemId, edge: Option<Edge>) -> Result<Vec<(EdgeEnd, EdgeRow)>> {
-        let mut prefix = tables::numbers([id.0]);
-        prefix.extend(edge.map(Edge::to_byte));
-        let rows = self.scan(table, &prefix)?;
+        let rows = self.scan(table, &edge_prefix(id, edge))?;
         rows.iter().map(|(key, value)| Ok((EdgeEnd::decode(key)?, codec::decode(value)?))).collect()
     }
 
