@@ -31,7 +31,11 @@ pub(crate) fn install() -> Result<(), Failure> {
             std::process::exit(i32::from(STATUS));
         }
     })
-    .map_err(|error| Problem::new(Status::Io, "io", format!("cannot take over Ctrl-C: {error}")).into())
+    .map_err(|error| {
+        // It takes a thread.
+        let what = format!("cannot take over Ctrl-C: {error}; there may be no memory for a thread");
+        Problem::new(Status::Io, "io", what).into()
+    })
 }
 
 /// True if the user asked to stop.

@@ -12,6 +12,7 @@ use super::floor::Floor;
 use super::group_commit::GroupCommit;
 use super::open_files::OpenFiles;
 use super::options::{LogLimits, LogOptions, OpenOptions};
+use super::payload_end::PayloadEnds;
 use super::position::{Checkpoint, Head, Lsn};
 use super::prepare::Preparer;
 use super::reader::SegmentTable;
@@ -274,6 +275,12 @@ impl Log {
     /// As [`Log::read`].
     pub fn payload(&self, lsn: Lsn) -> Result<Payload> {
         reader::read_payload(&self.geometry, &self.table, self.group.written_past(lsn.0), lsn)
+    }
+
+    /// The ends of payloads, read through maps of the files.
+    #[must_use]
+    pub fn payload_ends(&self) -> PayloadEnds {
+        PayloadEnds::of(&self.geometry, &self.table)
     }
 
     /// All transactions after `from`, the position of a [`Head`], up to the end at the time of the call. `Lsn(0)` means

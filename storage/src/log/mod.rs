@@ -16,6 +16,7 @@
 //! writer            lays transactions out and writes them
 //! group_commit      makes many commits durable by one fdatasync
 //! reader, scanner   read one record; read and check all
+//! payload_end       the end of a record's payload, through a map
 //! open_files        the last used of the files
 //! redaction         erasing records permanently
 //! floor             the beginning of a truncated log
@@ -47,6 +48,7 @@ mod leaf;
 mod leaves;
 pub(crate) mod open_files;
 mod options;
+mod payload_end;
 mod position;
 pub(crate) mod prepare;
 pub(crate) mod reader;
@@ -68,6 +70,7 @@ pub use handle::{Log, Transactions};
 pub use leaf::Leaf;
 pub use leaves::{Leaves, StoredRecord};
 pub use options::{LogLimits, LogOptions, OpenOptions};
+pub use payload_end::{PayloadEnds, Place};
 pub use position::{Checkpoint, CommitNo, Head, Lsn};
 pub use reader::Payload;
 pub use salvage::{SalvageReport, Salvaged, Unreadable};

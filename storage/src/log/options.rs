@@ -26,7 +26,7 @@ impl LogOptions {
 /// Limits of an open log.
 #[derive(Clone, Debug)]
 pub struct LogLimits {
-    /// Segments double in length up to 2 MiB, then up to an eighth of the log before them, and up to this many bytes;
+    /// Segments double in length up to 1 MiB, then up to a sixteenth of the log before them, and up to this many bytes;
     /// only a long record makes a longer segment.
     pub max_segment_len: u64,
     /// The greatest length of a transaction's records in bytes.

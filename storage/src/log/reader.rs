@@ -14,30 +14,35 @@ const FIRST_READ_LEN: usize = 2 << 10;
 
 /// The segments in use, ascending.
 #[derive(Debug)]
-pub(crate) struct SegmentTable(RwLock<Vec<Arc<Segment>>>);
+pub(crate) struct SegmentTable(RwLock<Arc<Vec<Arc<Segment>>>>);
 
 impl SegmentTable {
     pub(crate) fn new(segments: Vec<Arc<Segment>>) -> Self {
-        Self(RwLock::new(segments))
+        Self(RwLock::new(Arc::new(segments)))
     }
 
     pub(crate) fn push(&self, segment: Arc<Segment>) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(segment);
+        Arc::make_mut(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner)).push(segment);
     }
 
     /// Removes the segments before this number.
     pub(crate) fn retire(&self, first: u64) {
         let mut segments = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        segments.retain(|segment| segment.number >= first);
+        Arc::make_mut(&mut *segments).retain(|segment| segment.number >= first);
     }
 
     /// Replaces all segments, for a reader that follows another process.
     pub(crate) fn replace(&self, segments: Vec<Arc<Segment>>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = segments;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(segments);
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.present().to_vec()
+    }
+
+    /// The segments as they are now.
+    pub(crate) fn present(&self) -> Arc<Vec<Arc<Segment>>> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The segment that contains a position.
@@ -160,7 +165,7 @@ fn read_once<T>(
 }
 
 /// True if a record of this length can be at this position: within a page, or alone in a run of pages.
-fn fits(geometry: &Geometry, segment: &Segment, position: u64, stored_len: usize, end: u64) -> bool {
+pub(super) fn fits(geometry: &Geometry, segment: &Segment, position: u64, stored_len: usize, end: u64) -> bool {
     let page = geometry.page;
     let within = page.within(position);
     let in_page = within + stored_len <= page.capacity();

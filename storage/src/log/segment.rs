@@ -33,7 +33,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::open_files::OpenFiles;
 use crate::chain::{self, Hash};
@@ -41,7 +41,7 @@ use crate::error::{Damage, Error, Result};
 use crate::features::Features;
 use crate::log::Lsn;
 use crate::log_page::{PageSize, field};
-use crate::vfs::VfsFile;
+use crate::vfs::{LiveMap, VfsFile};
 
 const MAGIC_AT: usize = 0;
 const VERSION_AT: usize = MAGIC_AT + 8;
@@ -248,6 +248,8 @@ pub(crate) struct Segment {
     pub(crate) header: HeaderState,
     pub(crate) path: PathBuf,
     files: Arc<OpenFiles>,
+    /// The map of the file, once bytes were read through it.
+    live: OnceLock<Arc<dyn LiveMap>>,
 }
 
 impl Segment {
@@ -261,6 +263,7 @@ impl Segment {
             header: HeaderState::Valid(header),
             path,
             files,
+            live: OnceLock::new(),
         }
     }
 
@@ -269,7 +272,8 @@ impl Segment {
         let path = dir.join(file_name(number));
         let file = files.get(number, &path)?;
         let (header, file_len) = read_header(&*file, &path)?;
-        Ok(Self { number, first: 0, len: file_len, file_len, header, path, files: Arc::clone(files) })
+        let (files, live) = (Arc::clone(files), OnceLock::new());
+        Ok(Self { number, first: 0, len: file_len, file_len, header, path, files, live })
     }
 
     /// Loads the segments with these numbers, ascending. The last of several may be gone since their names were read: a
@@ -309,6 +313,17 @@ impl Segment {
     /// The file.
     pub(crate) fn file(&self) -> Result<Arc<dyn VfsFile>> {
         self.files.get(self.number, &self.path)
+    }
+
+    /// A map of the file.
+    pub(crate) fn live(&self) -> Result<&dyn LiveMap> {
+        if self.live.get().is_none() {
+            let map = self.files.vfs().map_live(&self.path).map_err(Error::io(&self.path, "map"))?;
+            // Another thread may have set one meanwhile, which serves as well.
+            let _ = self.live.set(map);
+        }
+        let missing = || Error::io(&self.path, "map")(io::ErrorKind::Other.into());
+        self.live.get().map(AsRef::as_ref).ok_or_else(missing)
     }
 
     /// The cache of open files to which it belongs.

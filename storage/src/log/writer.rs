@@ -40,9 +40,9 @@ pub(crate) const MAX_AHEAD: usize = 4 << 20;
 const RECENT_LEAVES: usize = 1 << 15;
 
 /// A segment is at most this part of the log before it,
-const SHARE_OF_LOG: u64 = 8;
+const SHARE_OF_LOG: u64 = 16;
 /// but may have so many bytes.
-const EARLY_SEGMENT_LEN: u64 = 2 << 20;
+const EARLY_SEGMENT_LEN: u64 = 1 << 20;
 
 /// The properties of a log that do not change while it is open.
 #[derive(Clone, Debug)]
@@ -519,9 +519,12 @@ mod tests {
     fn a_segment_is_a_small_part_of_the_log_before_it() {
         let page = PageSize::new(32 << 10).unwrap();
         let (mut len, mut end) = (256 << 10, 256 << 10);
-        while end < 1 << 30 {
+        while end < 2 << 30 {
             len = next_len(len, end, 64 << 20, page);
-            assert!(len.is_multiple_of(page.bytes()) && len <= (2 << 20).max(end / 8 + page.bytes()), "{len} at {end}");
+            assert!(
+                len.is_multiple_of(page.bytes()) && len <= (1 << 20).max(end / 16 + page.bytes()),
+                "{len} at {end}"
+            );
             end += len;
         }
         assert_eq!(len, 64 << 20);

@@ -378,7 +378,7 @@ fn copy(segment: &Segment, range: Range<u64>, file: &dyn VfsFile) -> Result<()> 
 }
 
 /// The headers of all segment files from the floor on, which must be numbered without a gap.
-fn load_segments(
+pub(crate) fn load_segments(
     vfs: &Arc<dyn Vfs>,
     dir: &Path,
     names: &[String],
@@ -402,7 +402,7 @@ fn load_segments(
 }
 
 /// Refuses a log that must not be opened, before anything is changed, and returns the geometry of the first header.
-fn check_headers(segments: &[Arc<Segment>], options: &OpenOptions) -> Result<Geometry> {
+pub(crate) fn check_headers(segments: &[Arc<Segment>], options: &OpenOptions) -> Result<Geometry> {
     for segment in segments {
         match &segment.header {
             HeaderState::Newer(what) => {

@@ -111,6 +111,14 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     /// `NotFound` if the file is missing.
     fn map(&self, path: &Path) -> io::Result<Mapping>;
 
+    /// Maps a file of at least one byte that may be written meanwhile, but not shortened.
+    ///
+    /// # Errors
+    /// `NotFound` if the file is missing.
+    fn map_live(&self, path: &Path) -> io::Result<Arc<dyn LiveMap>> {
+        Ok(Arc::new(ReadLive(self.open(path, OpenMode::Read)?)))
+    }
+
     /// True if `path` is a symbolic link, to any target.
     ///
     /// # Errors
@@ -207,6 +215,26 @@ pub trait VfsFile: Send + Sync + Debug {
     /// # Errors
     /// `Unsupported` if the system has no byte-range locks.
     fn is_locked(&self, range: Range<u64>) -> io::Result<bool>;
+}
+
+/// A map of a file that may be written meanwhile.
+pub trait LiveMap: Send + Sync + Debug {
+    /// Copies the bytes at `offset`. False if the file has no such bytes, or they cannot be read. A write to them
+    /// beside the call may be seen in part.
+    fn copy(&self, offset: u64, out: &mut [u8]) -> bool;
+
+    /// Announces that bytes will be copied soon.
+    fn prefetch(&self, _offset: u64, _len: usize) {}
+}
+
+/// A file that is read where it cannot be mapped.
+#[derive(Debug)]
+struct ReadLive(Arc<dyn VfsFile>);
+
+impl LiveMap for ReadLive {
+    fn copy(&self, offset: u64, out: &mut [u8]) -> bool {
+        self.0.read_at(out, offset).is_ok()
+    }
 }
 
 /// The bytes of a whole immutable file; clones share them.

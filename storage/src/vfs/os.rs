@@ -8,12 +8,13 @@
 //! - New files have mode 0600 and new directories 0700: memories are private. [`UmaskVfs`] leaves the modes to the
 //!   umask.
 //! - A mapped file that another program cuts does not end the process ([`bus_error`]).
-//! - The `unsafe` blocks of this crate map a file, release mapped pages and freed memory, and handle the signal of a
+//! - The `unsafe` blocks of this crate map a file, copy from a map, release mapped pages and freed memory, and handle the signal of a
 //!   cut file.
 #![allow(unsafe_code)]
 
 mod bus_error;
 mod freed_memory;
+mod live_map;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -33,8 +34,9 @@ pub use self::bus_error::{cut_count, cut_files};
 pub use self::freed_memory::return_freed_memory;
 
 use self::bus_error::Watched;
+use self::live_map::MappedLiveFile;
 use super::io_retry::{read_whole, repeated, write_whole};
-use super::{Inode, LockKind, Mapping, OpenMode, Vfs, VfsFile};
+use super::{Inode, LiveMap, LockKind, Mapping, OpenMode, Vfs, VfsFile};
 
 /// The operating system's files. Only the user may access files that it creates.
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,6 +165,10 @@ impl Vfs for OsVfs {
         Ok(Mapping::from_mapped(MappedFile { watched, map }))
     }
 
+    fn map_live(&self, path: &Path) -> io::Result<Arc<dyn LiveMap>> {
+        Ok(Arc::new(MappedLiveFile::open(path)?))
+    }
+
     fn is_symlink(&self, path: &Path) -> io::Result<bool> {
         Ok(std::fs::symlink_metadata(path)?.is_symlink())
     }
@@ -218,6 +224,10 @@ impl Vfs for UmaskVfs {
 
     fn map(&self, path: &Path) -> io::Result<Mapping> {
         OsVfs.map(path)
+    }
+
+    fn map_live(&self, path: &Path) -> io::Result<Arc<dyn LiveMap>> {
+        OsVfs.map_live(path)
     }
 
     fn is_symlink(&self, path: &Path) -> io::Result<bool> {

@@ -203,11 +203,12 @@ impl Watch for Slow {
 fn preparing_ends_with_the_log() {
     let watch = Arc::new(Slow::default());
     let disk: Arc<dyn Vfs> = Arc::new(Watched { sim: SimVfs::new(), watch: Arc::clone(&watch) });
-    let len = 4 << 20;
+    // The next segment is filled in several steps.
+    let len = 40 << 20;
     let options = LogOptions { first_segment_len: len, limits: LogLimits::default(), ..small_options() };
     let log = Log::create(Arc::clone(&disk), dir(), &options).unwrap();
     watch.begun.store(false, Ordering::SeqCst);
-    log.append(&records(1, &[len as usize / 2 + 100_000]), 1).unwrap();
+    log.append(&records(1, &[len as usize / 4 + 100_000; 2]), 1).unwrap();
     while !watch.begun.load(Ordering::SeqCst) {
         std::thread::yield_now();
     }

@@ -23,6 +23,7 @@ mod log_held;
 mod log_interrupted_redaction;
 mod log_leaves;
 mod log_pages;
+mod log_payload_end;
 mod log_read;
 mod log_redaction;
 mod log_round_trip;

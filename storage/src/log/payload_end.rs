@@ -1,0 +1,152 @@
+//! Reading the end of a record's payload through a map of its segment, for bytes that are read at random and often.
+//!
+//! [`PayloadEnds::find`] verifies a record and gives its place. A read by place trusts that and verifies nothing: it copies
+//! bytes. Of a record that was erased meanwhile these are zeros.
+//!
+//! Cost: finding copies the record and computes its CRC.
+
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::floor::Floor;
+use super::options::OpenOptions;
+use super::position::Lsn;
+use super::reader::{self, SegmentTable};
+use super::segment::Segment;
+use super::writer::Geometry;
+use crate::error::{Error, Result};
+use crate::record::{self, ALIGNMENT, FLAG_REDACTED, PREFIX_LEN, Parsed};
+use crate::recovery;
+use crate::vfs::{LiveMap, Vfs};
+
+/// The length of most records, which are then read at once.
+const USUAL_LEN: usize = 2 << 10;
+
+/// The ends of the payloads in a log, in the segments that it has now. A clone is two pointers.
+#[derive(Clone, Debug)]
+pub struct PayloadEnds {
+    geometry: Geometry,
+    segments: Arc<Vec<Arc<Segment>>>,
+}
+
+impl PayloadEnds {
+    pub(super) fn of(geometry: &Geometry, table: &SegmentTable) -> Self {
+        Self { geometry: geometry.clone(), segments: table.present() }
+    }
+
+    /// Those of the log in `dir` as its files are now, for a program that is about to open it.
+    ///
+    /// # Errors
+    /// [`Error::MissingSegment`], [`Error::Damaged`] for a damaged first header, [`Error::NewerFormat`], [`Error::Io`].
+    pub fn open(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Self> {
+        let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
+        let floor = Floor::read(&**vfs, dir)?;
+        let segments = recovery::load_segments(vfs, dir, &names, floor.as_ref().map(|(floor, _)| floor), true)?;
+        let geometry = recovery::check_headers(&segments, &OpenOptions { read_only: true, ..OpenOptions::default() })?;
+        Ok(Self { geometry, segments: Arc::new(segments) })
+    }
+
+    /// Verifies the record at `lsn`, which is in its file; returns its type, and its place.
+    ///
+    /// # Errors
+    /// [`Error::NoRecord`] for a position that holds none, or an erased one; [`Error::Damaged`] for bytes that are no
+    /// record; [`Error::Io`].
+    pub fn find(&self, lsn: Lsn) -> Result<(u8, Place)> {
+        let geometry = &self.geometry;
+        let none = |why: &str| Error::NoRecord { lsn, why: why.into() };
+        let segment = reader::holding(&self.segments, lsn.0).ok_or_else(|| none("no segment holds it"))?;
+        let damage = |what: &str| Error::Damaged(segment.damage(lsn.0, geometry.page, what));
+        let copy = |out: &mut [u8]| match segment.live()?.copy(lsn.0 - segment.first, out) {
+            true => Ok(()),
+            false => Err(damage("the file ends before it")),
+        };
+        let mut prefix = [0; PREFIX_LEN];
+        copy(&mut prefix)?;
+        let claim = record::claim(&prefix).ok_or_else(|| damage("no record begins here"))?;
+        let place = Place::of(lsn, claim.payload_len).filter(|_| claim.flags & FLAG_REDACTED == 0);
+        let place = place.ok_or_else(|| none("it was erased, or lies too far behind the beginning"))?;
+        if !reader::fits(geometry, segment, lsn.0, claim.stored_len(), segment.end()) {
+            return Err(damage("its length does not fit the page or the segment"));
+        }
+        let (mut usual, mut long) = ([0; USUAL_LEN], Vec::new());
+        let whole = match usual.get_mut(..claim.stored_len()) {
+            Some(whole) => whole,
+            None => {
+                long.resize(claim.stored_len(), 0);
+                &mut long[..]
+            }
+        };
+        copy(whole)?;
+        let at = record::Place { segment: segment.number, offset: lsn.0 - segment.first };
+        // A hash is given, since computing it would take longer than all else.
+        match record::parse_hashed(whole, &geometry.seed, at, Some(Default::default())) {
+            Parsed::Record(view) if view.payload.len() == place.payload_len() => Ok((view.kind, place)),
+            Parsed::Fault(what) => Err(damage(&what)),
+            Parsed::Record(_) | Parsed::Blank => Err(damage("it was erased or overwritten")),
+        }
+    }
+
+    /// Copies the last bytes of the payload of the record at `place` to `out`. False if the log no longer has it, or its
+    /// payload is shorter.
+    #[must_use]
+    pub fn read(&self, place: Place, out: &mut [u8]) -> bool {
+        let map = self.map(place);
+        out.len() <= place.payload_len()
+            && map.is_some_and(|(map, offset)| map.copy(offset + place.end(out.len()), out))
+    }
+
+    /// Announces that so many last bytes of the payload of the record at `place` will be read soon.
+    pub fn prefetch(&self, place: Place, len: usize) {
+        if let Some((map, offset)) = self.map(place) {
+            map.prefetch(offset + place.end(len), len);
+        }
+    }
+
+    /// The map of the segment that holds the record at `place`, and the record's offset in it.
+    fn map(&self, place: Place) -> Option<(&dyn LiveMap, u64)> {
+        let segment = reader::holding(&self.segments, place.lsn())?;
+        Some((segment.live().ok()?, place.lsn() - segment.first))
+    }
+}
+
+/// The place of a record that was found in a log: its position, in multiples of 8, above the length of its payload, which
+/// has 25 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(NonZero<u64>);
+
+const LENGTH_BITS: u32 = (record::MAX_PAYLOAD as u32).ilog2() + 1;
+
+impl Place {
+    /// `None` for a position that does not fit, beyond four tebibytes.
+    fn of(lsn: Lsn, payload_len: usize) -> Option<Self> {
+        let eighths = lsn.0 / ALIGNMENT as u64;
+        let fits = eighths <= u64::MAX >> LENGTH_BITS && lsn.0.is_multiple_of(ALIGNMENT as u64);
+        NonZero::new(eighths << LENGTH_BITS | payload_len as u64).filter(|_| fits).map(Self)
+    }
+
+    /// The place as a number.
+    #[must_use]
+    pub fn to_number(self) -> NonZero<u64> {
+        self.0
+    }
+
+    /// The place of a number that [`Self::to_number`] gave.
+    #[must_use]
+    pub fn from_number(number: NonZero<u64>) -> Self {
+        Self(number)
+    }
+
+    fn lsn(self) -> u64 {
+        (self.0.get() >> LENGTH_BITS) * ALIGNMENT as u64
+    }
+
+    fn payload_len(self) -> usize {
+        (self.0.get() & ((1 << LENGTH_BITS) - 1)) as usize
+    }
+
+    /// The offset in the record of the last `len` bytes of the payload.
+    fn end(self, len: usize) -> u64 {
+        (record::PAYLOAD_AT + self.payload_len() - len.min(self.payload_len())) as u64
+    }
+}
