@@ -186,13 +186,13 @@ mod tests {
     #[test]
     fn rows_are_padded_with_zeros() {
         let spec = VectorSpec::new(3, Metric::Dot, Encoding::I8).unwrap();
-        let encoded = EncodedRows { bytes: &[1, 2, 3, 4, 5, 252], scales: &[0.5, 2.0] };
+        let encoded = EncodedRows { bytes: [1, 2, 3, 4, 5, 252].as_slice().into(), scales: &[0.5, 2.0] };
         let padded = rows(&spec, &encoded, 1, 1);
         assert_eq!((padded.len(), &padded[..4]), (32, &[4, 5, 252, 0][..]));
         assert!((longest(&spec, &encoded) - 2.0 * (16.0 + 25.0 + 16.0f64).sqrt()).abs() < 1e-4);
         let whole = VectorSpec::new(32, Metric::Dot, Encoding::I8).unwrap();
         let bytes: Vec<u8> = (0..64).collect();
-        assert_eq!(rows(&whole, &EncodedRows { bytes: &bytes, scales: &[1.0; 2] }, 1, 1), &bytes[32..]);
+        assert_eq!(rows(&whole, &EncodedRows { bytes: (&bytes[..]).into(), scales: &[1.0; 2] }, 1, 1), &bytes[32..]);
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
                     Encoding::F16 => vector.iter().flat_map(|x| f16::from_f32(*x).to_bits().to_ne_bytes()).collect(),
                     _ => vector.iter().flat_map(|x| x.to_ne_bytes()).collect(),
                 };
-                let longest = longest(&spec, &EncodedRows { bytes: &bytes, scales: &[] });
+                let longest = longest(&spec, &EncodedRows { bytes: (&bytes[..]).into(), scales: &[] });
                 let near = longest >= exact * (1.0 - most) && longest <= exact * 1.01;
                 assert!(near || encoding == Encoding::F16 && !(1e-3..1e4).contains(&size), "{longest} {exact}");
             }

@@ -52,7 +52,7 @@ pub(crate) struct Task<'a> {
     pub(crate) spec: VectorSpec,
     pub(crate) part: PartId,
     pub(crate) count: usize,
-    pub(crate) encoded: EncodedRows<'a>,
+    pub(crate) encoded: &'a EncodedRows<'a>,
     pub(crate) matching: Option<&'a [u64]>,
     pub(crate) queries: Vec<&'a [f32]>,
     pub(crate) k: usize,
@@ -145,7 +145,7 @@ impl Executor {
         }
         let pieces: Vec<Range<usize>> =
             (0..task.count).step_by(count).map(|first| first..task.count.min(first + count)).collect();
-        let longest = encode::longest(&task.spec, &task.encoded);
+        let longest = encode::longest(&task.spec, task.encoded);
         let mut next = Some(self.pass_through(task, pieces[0].clone(), 0, longest)?);
         for (at, range) in pieces.iter().enumerate() {
             let Some(rows) = next.take() else { return Ok(false) };
@@ -184,7 +184,7 @@ impl Executor {
         }
         let [rows, scales, measures] = *buffers;
         let len = lens.iter().map(|len| *len as u64).sum();
-        let (count, longest) = (whole(task.count)?, encode::longest(&task.spec, &task.encoded));
+        let (count, longest) = (whole(task.count)?, encode::longest(&task.spec, task.encoded));
         let loaded = DeviceRows { rows, scales, measures, measured: false, count, longest, len };
         self.copy_rows(task, 0..task.count, &loaded)?;
         Ok(loaded)
@@ -217,7 +217,7 @@ impl Executor {
         let stride = encode::stride(&task.spec);
         for start in range.clone().step_by(STAGED) {
             let count = STAGED.min(range.end - start);
-            let bytes = encode::rows(&task.spec, &task.encoded, start, count);
+            let bytes = encode::rows(&task.spec, task.encoded, start, count);
             self.driver.write(to.rows + ((start - range.start) * stride) as u64, &bytes)?;
         }
         if to.scales != 0 {

@@ -139,7 +139,7 @@ impl CudaScorer {
                 spec: batch.spec(),
                 part: batch.part(),
                 count: batch.len(),
-                encoded,
+                encoded: &encoded,
                 matching: batch.matching(),
                 queries: own.chain(joined).collect(),
                 k: company.iter().map(|request| request.k).fold(batch.k(), usize::max),

@@ -1,15 +1,16 @@
 //! `.vseg` files with valid checksums and any content: they are refused when opened, or searched without a panic.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use holotype_index::bitmap::Bits;
-use holotype_index::segment::layout::{KIND, VERSION};
+use holotype_index::segment::layout::{KIND, VERSION, VERSION_LOGGED};
 use holotype_index::{
-    BuildOptions, Encoding, Metric, Rows, SearchOptions, TailView, VectorIndex, VectorSegment, VectorSpec,
-    build_segment,
+    BuildOptions, Encoding, LoggedVectors, Metric, Rows, SearchOptions, TailView, VectorIndex, VectorSegment,
+    VectorSpec, build_segment,
 };
 
-use crate::input::Input;
+use crate::input::{Input, put_counted};
 use crate::sections::{IDENTITY, seal, unseal};
 
 const TAGS: [[u8; 4]; 12] = [
@@ -17,6 +18,26 @@ const TAGS: [[u8; 4]; 12] = [
     *b"CALB",
 ];
 const DIM: usize = 3;
+/// From this number on the file refers to the log for its vectors; a multiple of nine.
+const LOGGED: u8 = 126;
+
+/// A log with the vectors of even ids, all the same and as damaged as they may be.
+#[derive(Debug)]
+struct EvenLog;
+
+impl LoggedVectors for EvenLog {
+    fn find(&self, id: u32, out: &mut [u8]) -> Option<NonZero<u64>> {
+        let place = NonZero::new(u64::from(id) + 1).filter(|_| id % 2 == 0)?;
+        self.copy(place, out).then_some(place)
+    }
+
+    fn copy(&self, place: NonZero<u64>, out: &mut [u8]) -> bool {
+        out.fill(place.get() as u8);
+        place.get() % 5 != 0
+    }
+
+    fn prefetch(&self, _place: NonZero<u64>, _len: usize) {}
+}
 
 /// Seals the sections, opens the segment for the space the first byte picks, and searches it in every way.
 ///
@@ -24,8 +45,10 @@ const DIM: usize = 3;
 /// When an open segment cannot be searched, or finds what is not in it.
 pub fn target(data: &[u8]) {
     let mut input = Input::new(data);
-    let spec = specs()[usize::from(input.byte()) % 9];
-    let file = seal(&mut input, KIND, VERSION, &TAGS);
+    let number = input.byte();
+    let spec = specs()[usize::from(number) % 9];
+    let version = if number < LOGGED { VERSION } else { VERSION_LOGGED };
+    let file = seal(&mut input, KIND, version, &TAGS);
     let Ok(segment) = VectorSegment::open(file, &spec) else { return };
     let ids = segment.ids().expect("they were checked");
     assert_eq!(ids.len(), segment.len());
@@ -33,6 +56,7 @@ pub fn target(data: &[u8]) {
     let _ = segment.unreachable_ids();
     let _ = segment.ef_for_recall(0.95);
     let index = VectorIndex::new(vec![Arc::new(segment)], TailView::empty(spec)).expect("one space");
+    let index = index.in_log(Arc::new(EvenLog));
     let odd: Bits = ids.iter().copied().filter(|id| id % 2 == 1 && *id < 1 << 20).collect();
     for filter in [None, Some(&odd)] {
         for exact in [false, true] {
@@ -66,10 +90,31 @@ pub fn seeds() -> Vec<Vec<u8>> {
             let writer = build_segment(&rows, IDENTITY, &options).expect("there are rows");
             let mut bytes = vec![number as u8];
             unseal(writer, KIND, &TAGS, &mut bytes);
+            if graph_from == 2 && spec.encoding != Encoding::I8 {
+                seeds.push(logged(&bytes));
+            }
             seeds.push(bytes);
         }
     }
     seeds
+}
+
+/// The seed without its vectors.
+fn logged(seed: &[u8]) -> Vec<u8> {
+    let mut input = Input::new(seed);
+    let mut bytes = vec![LOGGED + input.byte()];
+    for tag in TAGS {
+        let mut section = input.counted().to_vec();
+        match &tag {
+            b"HEAD" => section[60] = 1,
+            b"VECS" => section.clear(),
+            // The first block is that of the vectors.
+            b"SUMS" => drop(section.drain(..4)),
+            _ => {}
+        }
+        put_counted(&section, &mut bytes);
+    }
+    bytes
 }
 
 fn specs() -> [VectorSpec; 9] {

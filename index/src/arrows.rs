@@ -13,7 +13,7 @@ const ROOMS: [&[&str]; 21] = [
     &["bitmap"],
     &["hit"],
     &["segment::layout"],
-    &["rows", "segment::guard", "segment::id_set"],
+    &["rows", "logged", "segment::guard", "segment::id_set"],
     &["quantize"],
     &["flat"],
     &["scorer"],

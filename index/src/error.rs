@@ -74,6 +74,10 @@ pub enum Error {
         what: String,
     },
 
+    /// A segment whose vectors stand in the log, where no log was given.
+    #[error("the vectors of the segment stand in the log; give the log to the index or to the merge")]
+    NoLog,
+
     /// A segment without entries.
     #[error("a segment needs at least one entry")]
     Empty,

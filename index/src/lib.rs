@@ -10,7 +10,7 @@
 //! | [`segment`] | tail, `.vseg` files, merges |
 //! | `hnsw`, `quantize`, `flat` | the graph, its scan codes, the exact scan |
 //! | [`distance`] | SIMD kernels, selected for the processor at run time |
-//! | [`spec`], [`rows`] | dimension, metric and encoding; encoded vectors |
+//! | [`spec`], [`rows`], [`logged`] | dimension, metric and encoding; encoded vectors; those that only the log holds |
 //! | [`words`] | text analysis, postings, BM25 |
 //! | [`bitmap`], [`hit`] | filters; hits and top-k collection |
 //! | [`scorer`] | batch scoring, on the CPU or a GPU |
@@ -23,6 +23,7 @@ pub mod error;
 mod flat;
 pub mod hit;
 mod hnsw;
+pub mod logged;
 mod prefetch;
 mod quantize;
 pub mod rows;
@@ -35,6 +36,7 @@ pub mod words;
 
 pub use error::{Error, Result};
 pub use hit::Hit;
+pub use logged::LoggedVectors;
 pub use rows::{Rows, RowsView};
 pub use segment::{BuildOptions, TailView, VectorSegment, VectorTail, build_segment};
 pub use spec::{Encoding, Metric, VectorSpec};

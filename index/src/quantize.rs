@@ -104,6 +104,13 @@ impl Quantizer {
         self.encode_scaled(vector, self.scale, code);
     }
 
+    /// The vector that a code stands for.
+    pub(crate) fn decode(&self, code: &[i8]) -> Vec<f32> {
+        let mut vector: Vec<f32> = code.iter().map(|code| f32::from(*code) * self.scale).collect();
+        vector.iter_mut().zip(&self.mean).for_each(|(x, m)| *x += m);
+        vector
+    }
+
     /// The code of a prepared query. Under the dot metric a query may have any length, so it has its own scale, which
     /// does not change the order.
     pub(crate) fn encode_query(&self, query: &[f32]) -> Vec<i8> {
@@ -372,6 +379,14 @@ impl<'a> Codes<'a> {
     #[inline]
     pub(crate) fn code(&self, position: u32) -> &'a [i8] {
         row(self.codes, self.dim, position)
+    }
+
+    /// The same, verified.
+    pub(crate) fn verified_code(&self, position: u32) -> &'a [i8] {
+        if let Some(guard) = &self.guard {
+            guard.touch(position as usize * self.dim, self.dim);
+        }
+        self.code(position)
     }
 
     /// The distance of two vectors of the segment.

@@ -13,12 +13,15 @@
 //! 1. Ids ascend strictly.
 //! 2. There are `dim` components, and for i8 one scale, for each id.
 
+use std::borrow::Cow;
+
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use holotype_storage::segment_file::SegmentFileWriter;
 
 use crate::distance::{Kernels, kernels, row};
 use crate::error::{Error, Result};
+use crate::logged::{Components, LoggedRows};
 use crate::prefetch::prefetch;
 use crate::segment::guard::CheckedSection;
 use crate::spec::{Encoding, Metric, VectorSpec};
@@ -91,6 +94,14 @@ impl Rows {
                 codes.extend_from_slice(more_codes);
                 scales.extend_from_slice(more_scales);
             }
+            (Vectors::F32(all), VectorsView::Logged(_)) => rows.each_logged(|vector| match vector {
+                Components::F32(more) => all.extend_from_slice(more),
+                Components::F16(more) => all.extend(more.iter().map(|x| x.to_f32())),
+            }),
+            (Vectors::F16(all), VectorsView::Logged(_)) => rows.each_logged(|vector| match vector {
+                Components::F32(more) => all.extend(more.iter().map(|x| f16::from_f32(*x))),
+                Components::F16(more) => all.extend_from_slice(more),
+            }),
             _ => unreachable!("the same space means the same encoding"),
         }
     }
@@ -155,14 +166,19 @@ pub struct RowsView<'a> {
 pub(crate) enum VectorsView<'a> {
     F32(&'a [f32]),
     F16(&'a [f16]),
-    I8 { codes: &'a [i8], scales: &'a [f32] },
+    I8 {
+        codes: &'a [i8],
+        scales: &'a [f32],
+    },
+    /// They stand in the log, as f32 or as f16.
+    Logged(LoggedRows<'a>),
 }
 
 /// The vectors of a [`RowsView`] as bytes, in the processor's order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct EncodedRows<'a> {
-    /// The components, vector after vector.
-    pub bytes: &'a [u8],
+    /// The components, vector after vector. They are copied if they stand in the log.
+    pub bytes: Cow<'a, [u8]>,
     /// The scale of each vector kept in eight bits; empty for other encodings.
     pub scales: &'a [f32],
 }
@@ -180,6 +196,7 @@ impl<'a> RowsView<'a> {
                 assert_eq!(scales.len(), ids.len(), "one scale for each id");
                 codes.len()
             }
+            VectorsView::Logged(_) => ids.len() * spec.dim,
         };
         assert_eq!(count, ids.len() * spec.dim, "one vector for each id");
         Self { spec, ids, vectors, guards: [None; 2], first: 0 }
@@ -259,15 +276,36 @@ impl<'a> RowsView<'a> {
         self.vectors
     }
 
+    /// Reads the vector at `position` from the log.
+    #[inline]
+    fn read_logged<T>(&self, rows: &LoggedRows<'_>, position: usize, take: impl FnOnce(Components<'_>) -> T) -> T {
+        rows.read((self.spec.dim, self.spec.encoding), (self.ids[position], self.first + position), take)
+    }
+
+    /// Reads all vectors from the log, if they stand there.
+    fn each_logged(&self, mut take: impl FnMut(Components<'_>)) {
+        if let VectorsView::Logged(rows) = &self.vectors {
+            (0..self.len()).for_each(|position| self.read_logged(rows, position, &mut take));
+        }
+    }
+
     /// All vectors as they are encoded, verified; `None` if some of them are damaged.
     pub fn encoded(&self) -> Option<EncodedRows<'a>> {
         if !self.touch(0, self.len()) {
             return None;
         }
         Some(match self.vectors {
-            VectorsView::F32(all) => EncodedRows { bytes: bytemuck::cast_slice(all), scales: &[] },
-            VectorsView::F16(all) => EncodedRows { bytes: bytemuck::cast_slice(all), scales: &[] },
-            VectorsView::I8 { codes, scales } => EncodedRows { bytes: bytemuck::cast_slice(codes), scales },
+            VectorsView::F32(all) => EncodedRows { bytes: bytemuck::cast_slice(all).into(), scales: &[] },
+            VectorsView::F16(all) => EncodedRows { bytes: bytemuck::cast_slice(all).into(), scales: &[] },
+            VectorsView::I8 { codes, scales } => EncodedRows { bytes: bytemuck::cast_slice(codes).into(), scales },
+            VectorsView::Logged(_) => {
+                let mut bytes = Vec::with_capacity(self.len() * self.width());
+                self.each_logged(|vector| match vector {
+                    Components::F32(vector) => bytes.extend_from_slice(bytemuck::cast_slice(vector)),
+                    Components::F16(vector) => bytes.extend_from_slice(bytemuck::cast_slice(vector)),
+                });
+                EncodedRows { bytes: bytes.into(), scales: &[] }
+            }
         })
     }
 
@@ -294,6 +332,7 @@ impl<'a> RowsView<'a> {
             VectorsView::I8 { codes, scales } => {
                 VectorsView::I8 { codes: &codes[start * dim..end * dim], scales: &scales[start..end] }
             }
+            logged @ VectorsView::Logged(_) => logged,
         };
         Self { ids: &self.ids[start..end], vectors, first: self.first + start, ..*self }
     }
@@ -330,12 +369,16 @@ impl<'a> RowsView<'a> {
                     *x = f32::from(*code) * scales[position];
                 }
             }
+            VectorsView::Logged(rows) => self.read_logged(&rows, position, |vector| match vector {
+                Components::F32(vector) => out.copy_from_slice(vector),
+                Components::F16(vector) => vector.convert_to_f32_slice(out),
+            }),
         }
     }
 }
 
 /// The approximate number of bytes that are prefetched ahead of scattered vectors, and the greatest number of vectors.
-const FETCHED_AHEAD: usize = 2048;
+const FETCHED_AHEAD: usize = 8192;
 const MOST_AHEAD: usize = 8;
 
 /// A cache line, in bytes and in components of a query.
@@ -382,6 +425,12 @@ impl ExactQuery {
             VectorsView::F16(all) => k.dot_f16(q, row(all, dim, at)),
             VectorsView::I8 { codes, scales } if l2 => k.l2_f32_i8(q, row(codes, dim, at), scales[position]),
             VectorsView::I8 { codes, scales } => k.dot_f32_i8(q, row(codes, dim, at), scales[position]),
+            VectorsView::Logged(logged) => rows.read_logged(&logged, position, |vector| match vector {
+                Components::F32(vector) if l2 => k.l2_f32(q, vector),
+                Components::F32(vector) => k.dot_f32(q, vector),
+                Components::F16(vector) if l2 => k.l2_f16(q, vector),
+                Components::F16(vector) => k.dot_f16(q, vector),
+            }),
         };
         self.spec.score(raw)
     }
@@ -396,7 +445,7 @@ impl ExactQuery {
             VectorsView::F32(all) => k.dot_f32_rows(q, all, out),
             VectorsView::F16(all) if l2 => k.l2_f16_rows(q, all, out),
             VectorsView::F16(all) => k.dot_f16_rows(q, all, out),
-            VectorsView::I8 { .. } => {
+            VectorsView::I8 { .. } | VectorsView::Logged(_) => {
                 for (position, out) in out.iter_mut().enumerate() {
                     *out = self.score(rows, position);
                 }
@@ -423,6 +472,7 @@ impl ExactQuery {
             VectorsView::F32(all) => prefetch(row(all, dim, at)),
             VectorsView::F16(all) => prefetch(row(all, dim, at)),
             VectorsView::I8 { codes, .. } => prefetch(row(codes, dim, at)),
+            VectorsView::Logged(logged) => logged.prefetch(rows.first + position, rows.width()),
         }
     }
 }

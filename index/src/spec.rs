@@ -116,6 +116,9 @@ pub struct VectorSpec {
     pub encoding: Encoding,
 }
 
+/// A squared length that differs from one by no more than what rounding its components to f32 does.
+const ROUNDED_UNIT: f64 = 1e-6;
+
 impl VectorSpec {
     /// The space with that dimension, metric and encoding.
     ///
@@ -161,7 +164,8 @@ impl VectorSpec {
         }
     }
 
-    /// `vector` as the metric compares it: of length one under cosine (zero stays zero), as given otherwise.
+    /// `vector` as the metric compares it: of length one under cosine (zero stays zero), as given otherwise. A vector that
+    /// has length one but for rounding stays as it is given, so that what is stored of it need not be stored again.
     pub fn prepare(&self, vector: &[f32]) -> Vec<f32> {
         if self.metric != Metric::Cosine {
             return vector.to_vec();
@@ -175,6 +179,9 @@ impl VectorSpec {
         let squared: f64 = sums.iter().sum::<f64>() + rest.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
         if squared == 0.0 {
             return vec![0.0; vector.len()];
+        }
+        if (squared - 1.0).abs() <= ROUNDED_UNIT {
+            return vector.to_vec();
         }
         let inverse = 1.0 / squared.sqrt();
         vector.iter().map(|x| (f64::from(*x) * inverse) as f32).collect()
@@ -228,6 +235,16 @@ mod tests {
             assert!((length - 1.0).abs() < 1e-5, "{scale}: {length}");
         }
         assert_eq!(s.prepare(&[0.0; 3]), vec![0.0; 3]);
+    }
+
+    #[test]
+    fn what_was_normalised_is_not_changed_again() {
+        let s = spec(Metric::Cosine, Encoding::F32);
+        for i in 0..1000 {
+            let once = s.prepare(&[(i as f32 * 0.7).sin(), (i as f32 * 1.3).cos(), i as f32 / 300.0]);
+            assert_eq!(s.prepare(&once), once);
+        }
+        assert_ne!(s.prepare(&[0.6, 0.801, 0.0]), [0.6, 0.801, 0.0]);
     }
 
     #[test]

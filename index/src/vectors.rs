@@ -19,6 +19,7 @@ use crate::hnsw::matching::MatchSet;
 use crate::hnsw::search::{Beam, Walker};
 use crate::hnsw::search_limit::SearchLimit;
 use crate::hnsw::strategy::{EXACT_SCAN_COUNT, FilterPlan, MATCHING_WALK_EF_FACTOR, MIN_FILTERED_CANDIDATES};
+use crate::logged::LoggedVectors;
 use crate::quantize::LikelyScore;
 use crate::rows::{ExactQuery, RowsView};
 use crate::scorer::CodedPart;
@@ -123,6 +124,17 @@ pub struct VectorIndex {
     spec: VectorSpec,
     segments: Arc<Vec<Arc<VectorSegment>>>,
     tail: TailView,
+    /// Where the vectors of segments stand that do not have them.
+    log: Option<Arc<dyn LoggedVectors>>,
+}
+
+/// A segment to be searched.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    segment: &'a VectorSegment,
+    /// Its place among the segments.
+    at: usize,
+    log: Option<&'a dyn LoggedVectors>,
 }
 
 impl VectorIndex {
@@ -143,7 +155,19 @@ impl VectorIndex {
         if let Some(other) = segments.iter().find(|segment| segment.spec() != spec) {
             return Err(Error::Mismatch { expected: spec.to_string(), found: other.spec().to_string() });
         }
-        Ok(Self { spec, segments, tail })
+        Ok(Self { spec, segments, tail, log: None })
+    }
+
+    /// The same index, whose vectors stand in `log` where segments do not have them.
+    #[must_use]
+    pub fn in_log(self, log: Arc<dyn LoggedVectors>) -> Self {
+        Self { log: Some(log), ..self }
+    }
+
+    /// The segments to be searched.
+    fn sources(&self) -> impl Iterator<Item = Source<'_>> {
+        let log = self.log.as_deref();
+        self.segments.iter().enumerate().map(move |(at, segment)| Source { segment, at, log })
     }
 
     /// The space.
@@ -183,9 +207,9 @@ impl VectorIndex {
             return Ok(Search::default());
         }
         let held = self.len();
-        for (at, segment) in self.segments.iter().enumerate() {
-            let share = SegmentShare::of(segment.len(), held, k);
-            parts.push(search_segment(segment, at, &query, share, &options, &mut top)?);
+        for source in self.sources() {
+            let share = SegmentShare::of(source.segment.len(), held, k);
+            parts.push(search_segment(source, &query, share, &options, &mut top)?);
         }
         if !self.tail.is_empty() {
             let compared = self.tail.scan(&query, options.filter, &mut top);
@@ -202,10 +226,10 @@ impl VectorIndex {
             });
         }
         let mut hits = top.into_sorted();
-        for (segment, part) in self.segments.iter().zip(&mut parts) {
-            let share = SegmentShare::of(segment.len(), held, k);
-            if part.strategy == Strategy::Walk && share.is_exhausted(segment, &hits)? {
-                hits = search_again(segment, part, &query, k, &options, hits)?;
+        for (source, part) in self.sources().zip(&mut parts) {
+            let share = SegmentShare::of(source.segment.len(), held, k);
+            if part.strategy == Strategy::Walk && share.is_exhausted(source.segment, &hits)? {
+                hits = search_again(source, part, &query, (k, &options), hits)?;
             }
         }
         Ok(Search { hits, parts })
@@ -236,8 +260,8 @@ impl VectorIndex {
             })
             .collect();
         let mut found: Vec<(usize, usize)> = Vec::with_capacity(ids.len());
-        for segment in self.segments.iter() {
-            let (rows, members) = (segment.rows()?, segment.members()?);
+        for Source { segment, log, .. } in self.sources() {
+            let (rows, members) = (segment.rows(log)?, segment.members()?);
             let unscored = ids.iter().zip(&scores).enumerate().filter(|(_, (_, score))| score.is_none());
             found.clear();
             found.extend(unscored.filter_map(|(at, (id, _))| Some((at, members.position(*id)? as usize))));
@@ -262,8 +286,8 @@ impl VectorIndex {
             rows.view().decode(at, &mut vector);
             return Ok(Some(vector));
         }
-        for segment in self.segments.iter() {
-            let rows = segment.rows()?;
+        for Source { segment, log, .. } in self.sources() {
+            let rows = segment.rows(log)?;
             if let Some(at) = segment.members()?.position(id) {
                 rows.decode(at as usize, &mut vector);
                 segment.damage()?;
@@ -336,16 +360,14 @@ impl SegmentShare {
 
 /// Searches a segment again, for all `k` hits, and merges them with `hits`.
 fn search_again(
-    segment: &VectorSegment,
+    source: Source<'_>,
     part: &mut PartSearch,
     query: &ExactQuery,
-    k: usize,
-    options: &SearchOptions<'_>,
+    (k, options): (usize, &SearchOptions<'_>),
     hits: Vec<Hit>,
 ) -> Result<Vec<Hit>> {
-    let Part::Segment(at) = part.part else { return Ok(hits) };
     let mut own = TopHits::new(k);
-    let again = search_segment(segment, at, query, SegmentShare::whole(k), options, &mut own)?;
+    let again = search_segment(source, query, SegmentShare::whole(k), options, &mut own)?;
     *part = PartSearch { compared: again.compared + part.compared, ..again };
     let known: HashSet<u32> = hits.iter().map(|hit| hit.id).collect();
     let mut top = TopHits::new(k);
@@ -356,36 +378,34 @@ fn search_again(
 
 /// Searches one segment and offers its hits to `top`.
 fn search_segment(
-    segment: &VectorSegment,
-    at: usize,
+    source: Source<'_>,
     query: &ExactQuery,
     share: SegmentShare,
     options: &SearchOptions<'_>,
     top: &mut TopHits,
 ) -> Result<PartSearch> {
     if !options.skip_damaged {
-        return search_intact(segment, at, query, share, options, top);
+        return search_intact(source, query, share, options, top);
     }
-    if segment.damage().is_ok() {
+    if source.segment.damage().is_ok() {
         // Hits found before the damage was detected may be wrong.
-        let before = (!segment.is_checked()).then(|| top.clone());
-        match search_intact(segment, at, query, share, options, top) {
+        let before = (!source.segment.is_checked()).then(|| top.clone());
+        match search_intact(source, query, share, options, top) {
             Err(Error::Corrupt { .. }) => *top = before.unwrap_or_else(|| TopHits::new(share.k)),
             done => return done,
         }
     }
-    search_skipping_damage(segment, at, query, options.filter, top)
+    search_skipping_damage(source, query, options.filter, top)
 }
 
 /// Compares the intact vectors of a damaged segment.
 fn search_skipping_damage(
-    segment: &VectorSegment,
-    at: usize,
+    Source { segment, at, log }: Source<'_>,
     query: &ExactQuery,
     filter: Option<&Bits>,
     top: &mut TopHits,
 ) -> Result<PartSearch> {
-    let rows = segment.rows()?;
+    let rows = segment.rows(log)?;
     let (mut matching, mut compared) = (0, 0);
     // The id set is verified when opened; the id list may be damaged.
     for (position, id) in segment.members()?.ids().enumerate() {
@@ -406,20 +426,23 @@ fn search_skipping_damage(
 
 /// Searches one segment; fails if it is damaged.
 fn search_intact(
-    segment: &VectorSegment,
-    at: usize,
+    Source { segment, at, log }: Source<'_>,
     query: &ExactQuery,
     share: SegmentShare,
     options: &SearchOptions<'_>,
     top: &mut TopHits,
 ) -> Result<PartSearch> {
-    let (rows, members) = (segment.rows()?, segment.members()?);
+    let (rows, members) = (segment.rows(log)?, segment.members()?);
     let count = segment.len() as u64;
     let matching = options.filter.map_or(count, |filter| members.count(filter));
     // A filter that matches everything costs nothing.
     let filter = options.filter.filter(|_| matching < count);
     let walkable = if options.exact { None } else { segment.walkable()? };
-    let by_codes = !options.exact && walkable.is_none() && matching >= count / flat::SPARSE as u64;
+    // A vector in the log is read only if its code does not rule it out.
+    let by_codes = match segment.is_logged() {
+        true => walkable.is_none(),
+        false => !options.exact && walkable.is_none() && matching >= count / flat::SPARSE as u64,
+    };
     let bounds = if by_codes { segment.bounds(query)? } else { None };
     let (strategy, compared) = match (filter, walkable) {
         (Some(_), _) if matching == 0 => (Strategy::Skip, 0),
@@ -488,12 +511,13 @@ fn walk_segment(
         }
         let strategy = match plan {
             FilterPlan::Collecting(_) => Strategy::WalkCollecting,
-            _ if matching <= EXACT_SCAN_COUNT.max(k as u64) => {
+            _ if matching <= EXACT_SCAN_COUNT.max(k as u64) && !segment.is_logged() => {
                 compared += flat::scan_positions(rows, query, matches.positions(), top);
                 return (Strategy::ScanMatching, compared);
             }
             _ => {
-                compared += walker.scan(matches.positions(), ef.max(MIN_FILTERED_CANDIDATES), scratch);
+                let kept = ef.max(MIN_FILTERED_CANDIDATES).max(matching.min(EXACT_SCAN_COUNT.max(k as u64)) as usize);
+                compared += walker.scan(matches.positions(), kept, scratch);
                 Strategy::ScanMatching
             }
         };

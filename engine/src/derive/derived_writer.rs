@@ -11,11 +11,12 @@ use crate::options::Options;
 use crate::records::tables::{self, ManifestRow};
 use crate::state::attributes::{AttributeStore, Chunk};
 use crate::state::layers::LayerIndex;
+use crate::state::vectors_in_log::VectorsInLog;
 use holotype_index::scorer::BatchScorer;
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
 use holotype_index::segment::merge_segments;
 use holotype_index::words::{Analyzer, WORD_SEGMENT_KIND, WordSegment, WordTail, merge_word_segments};
-use holotype_index::{BuildOptions, Rows, VectorSegment, build_segment};
+use holotype_index::{BuildOptions, LoggedVectors, Rows, VectorSegment, build_segment};
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
 use holotype_storage::log::Head;
@@ -161,19 +162,20 @@ impl<'a> DerivedWriter<'a> {
         Ok(Some(Arc::new(VectorSegment::open(file, &vectors.tail.spec())?)))
     }
 
-    /// Merges vector segments into one, with a graph if they are to be linked. The caller records which files it
-    /// replaces.
+    /// Merges vector segments into one, with a graph if they are to be linked: then the vectors may stay in `link`, the
+    /// log. The caller records which files it replaces.
     pub(crate) fn merged_vectors(
         &self,
         sources: &[Arc<VectorSegment>],
-        link: bool,
+        link: Option<&VectorsInLog>,
         place: u32,
         changes: &mut ManifestChanges,
     ) -> Result<Arc<VectorSegment>> {
         let (path, identity) = self.name(Form::Vectors, place, changes);
-        let graph_from = if link { 0 } else { usize::MAX };
+        let graph_from = if link.is_some() { 0 } else { usize::MAX };
+        let log = link.map(|log| log as &dyn LoggedVectors);
         let threads = self.options.background_threads.max(1);
-        let options = BuildOptions { threads, graph_from, scorer: self.scorer, ..BuildOptions::default() };
+        let options = BuildOptions { threads, graph_from, scorer: self.scorer, log, ..BuildOptions::default() };
         let segments: Vec<&VectorSegment> = sources.iter().map(AsRef::as_ref).collect();
         let vfs = self.files.vfs.as_ref();
         merge_segments(&segments, None, (identity, Some(self.head)), (vfs, &path), &options)?;
@@ -186,6 +188,7 @@ impl<'a> DerivedWriter<'a> {
     pub(crate) fn vectors(
         &self,
         layer: &LayerIndex,
+        log: &VectorsInLog,
         place: u32,
         changes: &mut ManifestChanges,
     ) -> Result<Option<Arc<Vec<Arc<VectorSegment>>>>> {
@@ -203,7 +206,8 @@ impl<'a> DerivedWriter<'a> {
             let links = due_links(&sizes, bounds);
             let is_link = links.is_some();
             let Some(range) = links.or_else(|| due_flat(&sizes, bounds)) else { break };
-            let merged = self.merged_vectors(&segments[range.clone()], is_link, place, changes)?;
+            let link = is_link.then_some(log);
+            let merged = self.merged_vectors(&segments[range.clone()], link, place, changes)?;
             let generations = segments[range.clone()].iter().map(|segment| segment.file().identity().generation);
             changes.replaced.extend(generations.map(|generation| (Form::Vectors, place, generation)));
             segments.splice(range, [merged]);

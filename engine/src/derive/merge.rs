@@ -246,7 +246,9 @@ impl Merge {
         match &self.sources {
             Sources::Vectors { segments, link } => {
                 let started = Instant::now();
-                let merged = writer.merged_vectors(segments, *link, self.place, changes)?;
+                let log = || core.lock_writer().state.vectors_in_log(core.log.payload_ends());
+                let log = link.then(log);
+                let merged = writer.merged_vectors(segments, log.as_ref(), self.place, changes)?;
                 if *link {
                     let flat = segments.iter().filter(|segment| !segment.has_graph());
                     core.merger.record_linking(started.elapsed(), flat.map(|segment| segment.len()).sum());

@@ -40,7 +40,7 @@ use holotype_storage::SmallBytes;
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
 use holotype_storage::features::{Access, VECTORS_APART};
-use holotype_storage::log::{Head, Leaf, Log};
+use holotype_storage::log::{Head, Leaf, Log, PayloadEnds};
 use holotype_storage::overlay::{Overlay, RowKey, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -396,7 +396,9 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
                 continue;
             }
             let mut changes = ManifestChanges::default();
-            let segments = self.files_writer.vectors(layer, place, &mut changes)?;
+            let files = self.files_writer.files;
+            let log = self.state.vectors_in_log(PayloadEnds::open(&files.vfs, &files.log_dir())?);
+            let segments = self.files_writer.vectors(layer, &log, place, &mut changes)?;
             if let (Some(vectors), Some(segments)) = (&mut self.state.layers[number].vectors, segments) {
                 vectors.segments = segments;
                 vectors.tail = TailView::empty(vectors.tail.spec());

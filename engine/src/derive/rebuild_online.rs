@@ -215,7 +215,9 @@ impl NewFiles<'_> {
     fn vectors(&mut self, vectors: &LayerVectors, place: u32) -> Result<LayerVectors> {
         let spec = vectors.tail.spec();
         let threads = self.core.options.background_threads.max(1);
-        let options = BuildOptions { threads, scorer: self.core.scorer.as_ref(), ..BuildOptions::default() };
+        let log = self.state.vectors_in_log(self.core.log.payload_ends());
+        let scorer = self.core.scorer.as_ref();
+        let options = BuildOptions { threads, scorer, log: Some(&log), ..BuildOptions::default() };
         let (mut stay, mut go) = (Vec::new(), Vec::new());
         for segment in vectors.segments.iter() {
             match self.must_rewrite(segment.ids()?.iter().copied()) {

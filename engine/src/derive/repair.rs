@@ -209,7 +209,7 @@ fn from_log(core: &Core, state: &State, segment: &VectorSegment) -> Result<Rows>
 
 /// The similarity of items to `query`, from the index, or from the log if the index is damaged.
 pub(crate) fn scores(snapshot: &Snapshot, layer: Layer, query: &[f32], ids: &[u32]) -> Result<Vec<Option<f32>>> {
-    let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(vec![None; ids.len()]) };
+    let Some(index) = snapshot.state.vector_index(layer, &snapshot.core.log)? else { return Ok(vec![None; ids.len()]) };
     match index.scores(query, ids) {
         Err(holotype_index::Error::Corrupt { .. }) => {
             snapshot.core.schedule_repair();
@@ -232,7 +232,7 @@ pub(crate) fn scores(snapshot: &Snapshot, layer: Layer, query: &[f32], ids: &[u3
 
 /// The vector of an item, from the index, or from the log if the index is damaged.
 pub(crate) fn vector(snapshot: &Snapshot, layer: Layer, id: ItemId) -> Result<Option<Vec<f32>>> {
-    let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(None) };
+    let Some(index) = snapshot.state.vector_index(layer, &snapshot.core.log)? else { return Ok(None) };
     match index.vector(id.0) {
         Err(holotype_index::Error::Corrupt { .. }) => {
             snapshot.core.schedule_repair();

@@ -201,8 +201,8 @@ impl Snapshot {
         }
         items_by_kind.retain(|(_, count)| *count > 0);
         let mut vectors = 0;
-        for layer in &state.layers {
-            vectors += layer.vector_index()?.map_or(0, |index| index.len() as u64);
+        for layer in Layer::ALL {
+            vectors += state.vector_index(*layer, &self.core.log)?.map_or(0, |index| index.len() as u64);
         }
         Ok(ContentStats {
             commit: state.meta.commit,

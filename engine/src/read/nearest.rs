@@ -72,7 +72,7 @@ pub(crate) fn search(
     most: usize,
     filter: &Bits,
 ) -> Result<Option<Search>> {
-    let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(None) };
+    let Some(index) = snapshot.state.vector_index(layer, &snapshot.core.log)? else { return Ok(None) };
     snapshot.tick()?;
     snapshot.core.merger.note_search();
     let options = options(most, filter);
@@ -99,7 +99,7 @@ pub(crate) fn search_together(
     most: usize,
     filter: &Bits,
 ) -> Result<Option<Vec<Search>>> {
-    let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(None) };
+    let Some(index) = snapshot.state.vector_index(layer, &snapshot.core.log)? else { return Ok(None) };
     let options = options(most, filter);
     match index.shares_scan(&options)? {
         true => Ok(Some(index.search_batch(vectors, most, options, snapshot.core.scorer.as_ref())?)),
@@ -109,7 +109,7 @@ pub(crate) fn search_together(
 
 /// True if searches of a layer compare all matching vectors of a large part.
 pub(crate) fn shares_scan(snapshot: &Snapshot, layer: Layer) -> Result<bool> {
-    match snapshot.state.layer(layer).vector_index()? {
+    match snapshot.state.vector_index(layer, &snapshot.core.log)? {
         Some(index) => Ok(index.shares_scan(&SearchOptions::default())?),
         None => Ok(false),
     }

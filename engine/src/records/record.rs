@@ -449,6 +449,12 @@ pub(crate) struct EffectiveRecord {
     pub(crate) erased: bool,
 }
 
+/// True if the payload of a record of this type ends with an item's vector, where the item has one: it is the record of
+/// an item, or a retained one, which ends as the record does.
+pub(crate) fn ends_with_vector(kind: u8) -> bool {
+    matches!(kind, kind::ITEM | kind::RETAINED)
+}
+
 /// The type numbers of `docs/format.md`.
 mod kind {
     pub(super) const SPACE: u8 = 1;

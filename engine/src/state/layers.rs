@@ -13,9 +13,11 @@ use crate::state::State;
 use crate::state::content::OwnItems;
 use crate::state::covered_items::CoveredItems;
 use crate::state::pages::is_event;
+use crate::state::vectors_in_log::VectorsInLog;
 use crate::{Error, Result};
 use holotype_index::words::{Analyzer, Stemming, WordIndex, WordSegment, WordTail};
 use holotype_index::{TailView, VectorIndex, VectorSegment, VectorTail};
+use holotype_storage::log::{Log, PayloadEnds};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -47,12 +49,6 @@ impl LayerIndex {
     pub(crate) fn new(analyzer: Analyzer) -> Self {
         let words = LayerWords { analyzer, segments: Arc::default(), tails: vec![Arc::new(WordTail::new(analyzer))] };
         LayerIndex { vectors: None, words }
-    }
-
-    /// All vectors of the layer as one index, if the database has a space.
-    pub(crate) fn vector_index(&self) -> Result<Option<VectorIndex>> {
-        let Some(vectors) = &self.vectors else { return Ok(None) };
-        Ok(Some(VectorIndex::shared(Arc::clone(&vectors.segments), vectors.tail.clone())?))
     }
 
     /// The words of all documents below the bound. Segments found to be damaged are skipped.
@@ -87,6 +83,21 @@ pub(crate) fn pieces(record: &ItemRecord) -> Vec<(&str, f32)> {
 }
 
 impl State {
+    /// All vectors of a layer as one index, if the database has a space.
+    pub(crate) fn vector_index(&self, layer: Layer, log: &Log) -> Result<Option<VectorIndex>> {
+        let Some(vectors) = &self.layer(layer).vectors else { return Ok(None) };
+        let index = VectorIndex::shared(Arc::clone(&vectors.segments), vectors.tail.clone())?;
+        Ok(Some(match vectors.segments.iter().any(|segment| segment.is_logged()) {
+            true => index.in_log(Arc::new(self.vectors_in_log(log.payload_ends()))),
+            false => index,
+        }))
+    }
+
+    /// The vectors of the items in the log.
+    pub(crate) fn vectors_in_log(&self, payloads: PayloadEnds) -> VectorsInLog {
+        VectorsInLog { attributes: self.attributes.clone(), payloads }
+    }
+
     /// Creates an empty vector tail in every layer once the space is known.
     pub(crate) fn prepare_vectors(&mut self) -> Result<()> {
         let Some(space) = self.meta.space.as_deref() else { return Ok(()) };

@@ -32,6 +32,7 @@ pub(crate) mod replay;
 pub(crate) mod settings;
 pub(crate) mod standings;
 pub(crate) mod vectors;
+pub(crate) mod vectors_in_log;
 
 use crate::extract::ExtractOptions;
 use crate::model::edge::Edge;

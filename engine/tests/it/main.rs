@@ -37,6 +37,7 @@ mod limits;
 mod lineage;
 mod linear;
 mod linking;
+mod logged_vectors;
 mod memory_loop;
 mod merges;
 mod model;

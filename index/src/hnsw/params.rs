@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
+use crate::logged::LoggedVectors;
 use crate::quantize::mix;
 use crate::scorer::{BatchScorer, CpuScorer};
 use crate::segment::layout::MAX_LINKS;
@@ -59,6 +60,8 @@ pub struct BuildOptions<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Compares vectors for calibration, and for neighbour lists if it does that faster than walks.
     pub scorer: &'a dyn BatchScorer,
+    /// Where the exact vectors also stand. A merge that links then refers to them instead of copying them.
+    pub log: Option<&'a dyn LoggedVectors>,
 }
 
 impl Default for BuildOptions<'_> {
@@ -72,6 +75,7 @@ impl Default for BuildOptions<'_> {
             progress: None,
             cancel: None,
             scorer: &CpuScorer,
+            log: None,
         }
     }
 }

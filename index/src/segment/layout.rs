@@ -1,4 +1,5 @@
-//! The bytes of a `.vseg`: sections in the frame of [`holotype_storage::segment_file`], kind `VSEG`, version 1.
+//! The bytes of a `.vseg`: sections in the frame of [`holotype_storage::segment_file`], kind `VSEG`, version 1; version 2
+//! where the vectors stand in the log.
 //!
 //! A *position* counts the vectors of the segment from 0, in id order. All integers are little-endian; each section
 //! starts on a 64-byte boundary, so that arrays are read in place.
@@ -7,7 +8,7 @@
 //! |---|---|---|
 //! | `HEAD` | the header below | always |
 //! | `IDS ` | count * u32: ids, ascending | always |
-//! | `VECS` | count * dim components in the encoding | always |
+//! | `VECS` | count * dim components in the encoding | unless they stand in the log |
 //! | `SCAL` | count * f32: scale of each vector | encoding i8 |
 //! | `CODE` | count * dim * i8: scan codes | with scan codes |
 //! | `CERR` | count * u8: error of the code in 255ths of the largest error, rounded up | with scan codes |
@@ -39,7 +40,8 @@
 //! | 48 | 4 | last id |
 //! | 52 | 4 | f32: length of the longest vector, rounded up |
 //! | 56 | 4 | f32: largest distance of a vector from its decoded code, rounded up; 0 without scan codes |
-//! | 60 | 4 | zero |
+//! | 60 | 1 | the exact vectors: 0 in `VECS`, 1 in the log, as the records of the items have them; then with a graph |
+//! | 61 | 3 | zero |
 //!
 //! `UPPR` has for each level its node count n as u32 and then three arrays of u32: n positions, ascending; n indices
 //! of the same nodes in the level below (in level 1: the positions again); n * m links as indices in this level, padded
@@ -59,8 +61,10 @@ use crate::spec::{Encoding, MAX_DIM, Metric, VectorSpec};
 
 /// The kind of file.
 pub const KIND: [u8; 4] = *b"VSEG";
-/// The version of the content.
+/// The version of the content with vectors.
 pub const VERSION: u32 = 1;
+/// The version of the content that refers to the log for the vectors.
+pub const VERSION_LOGGED: u32 = 2;
 
 pub(crate) const HEAD: [u8; 4] = *b"HEAD";
 pub(crate) const IDS: [u8; 4] = *b"IDS ";
@@ -104,18 +108,23 @@ const FIRST_ID: usize = CODE_SCALE + 4;
 const LAST_ID: usize = FIRST_ID + 4;
 const LONGEST: usize = LAST_ID + 4;
 const CODE_ERROR: usize = LONGEST + 4;
-const RESERVED: usize = CODE_ERROR + 4;
-pub(crate) const HEAD_LEN: usize = RESERVED + 4;
+const VECTORS_AT: usize = CODE_ERROR + 4;
+const RESERVED: usize = VECTORS_AT + 1;
+pub(crate) const HEAD_LEN: usize = RESERVED + 3;
 const _: () = assert!(HEAD_LEN == 64);
 
 const CODES_NONE: u8 = 0;
 const CODES_I8: u8 = 1;
 const ORDER_BY_ID: u8 = 0;
+const IN_SECTION: u8 = 0;
+const IN_LOG: u8 = 1;
 
 /// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Head {
     pub(crate) spec: VectorSpec,
+    /// The exact vectors stand in the log only.
+    pub(crate) is_logged: bool,
     pub(crate) count: u32,
     pub(crate) first_id: u32,
     pub(crate) last_id: u32,
@@ -153,6 +162,7 @@ impl Head {
         put(METRIC, &[self.spec.metric.code()]);
         put(ENCODING, &[self.spec.encoding.code()]);
         put(ORDER, &[ORDER_BY_ID]);
+        put(VECTORS_AT, &[if self.is_logged { IN_LOG } else { IN_SECTION }]);
         put(COUNT, &self.count.to_le_bytes());
         put(FIRST_ID, &self.first_id.to_le_bytes());
         put(LAST_ID, &self.last_id.to_le_bytes());
@@ -245,7 +255,12 @@ impl Head {
                 return bad(ENTRY, format!("entry point {} of {count}", graph.entry));
             }
         }
-        Ok(Self { spec: VectorSpec { dim, metric, encoding }, count, first_id, last_id, longest, codes, graph })
+        let is_logged = bytes[VECTORS_AT] == IN_LOG;
+        if bytes[VECTORS_AT] > IN_LOG || (is_logged && (graph.is_none() || encoding == Encoding::I8)) {
+            return bad(VECTORS_AT, format!("vectors in place {}, {} codes", bytes[VECTORS_AT], encoding.name()));
+        }
+        let spec = VectorSpec { dim, metric, encoding };
+        Ok(Self { spec, is_logged, count, first_id, last_id, longest, codes, graph })
     }
 }
 
@@ -261,6 +276,7 @@ mod tests {
     fn head() -> Head {
         Head {
             spec: VectorSpec::new(384, Metric::L2, Encoding::F16).unwrap(),
+            is_logged: true,
             count: 1000,
             first_id: 17,
             last_id: 2017,
@@ -281,12 +297,16 @@ mod tests {
     fn the_header_reads_back() {
         let head = head();
         assert_eq!(Head::decode(&head.encode()).unwrap(), head);
-        let coded = Head { graph: None, ..head };
+        let coded = Head { graph: None, is_logged: false, ..head };
         assert_eq!(Head::decode(&coded.encode()).unwrap(), coded);
         let flat = Head { codes: None, ..coded };
         assert_eq!(Head::decode(&flat.encode()).unwrap(), flat);
         let on_nothing = Head { codes: None, ..head };
         assert!(Head::decode(&on_nothing.encode()).is_err());
+        let scanned = Head { graph: None, ..head };
+        assert!(Head::decode(&scanned.encode()).is_err(), "only a graph refers to the log");
+        let spec = VectorSpec::new(384, Metric::L2, Encoding::I8).unwrap();
+        assert!(Head::decode(&Head { spec, ..head }.encode()).is_err(), "the log has no such encoding");
     }
 
     #[test]
@@ -299,7 +319,7 @@ mod tests {
             8, 7, 6, 5, 4, 3, 2, 1, // seed
             0, 0, 0, 0x3f, 17, 0, 0, 0, // scale, first id
             0xe1, 7, 0, 0, 0, 0, 0, 0x40, // last id, longest
-            0, 0, 0x80, 0x3f, 0, 0, 0, 0, // largest error, zero
+            0, 0, 0x80, 0x3f, 1, 0, 0, 0, // largest error, in the log, zero
         ];
         assert_eq!(head().encode(), expected);
     }
@@ -319,6 +339,7 @@ mod tests {
             (CODE_ERROR, (-1f32).to_bits()),
             (LONGEST, f32::INFINITY.to_bits()),
             (METRIC, 0x0000_0009),
+            (VECTORS_AT, 2),
         ] {
             let mut bytes = head().encode();
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());

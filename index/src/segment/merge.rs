@@ -5,7 +5,8 @@
 //! more than a fifth of its vectors is not worth keeping, and a new one is built.
 //!
 //! The new file is written section by section. Vectors and codes are copied into it first and from then on read through
-//! a map of it ([`MergedFile`]), so they are never in anonymous memory.
+//! a map of it ([`MergedFile`]), so they are never in anonymous memory. A segment with a graph gets no vectors if all of
+//! them stand in the log with the same bytes ([`crate::logged`]).
 //!
 //! Cost: a vector of another segment is linked anew, which takes far longer than copying one of the kept graph.
 //! Calibration is measured again when the number of vectors passes a power of two. Memory: [`LINK_BYTES`] by vector
@@ -25,8 +26,9 @@ use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hnsw::calibrate::Coded;
 use crate::hnsw::params::{BuildOptions, Params};
+use crate::logged::LoggedVectors;
 use crate::quantize::{CodeErrors, Codes, CodingErrors, KnownCodes, Quantizer};
-use crate::rows::{RowsView, VectorsView};
+use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
 use crate::spec::{Encoding, Metric, VectorSpec};
 
@@ -54,7 +56,7 @@ pub fn merge_segments(
     if let Some(other) = segments.iter().find(|segment| segment.spec() != spec) {
         return Err(Error::Mismatch { expected: spec.to_string(), found: other.spec().to_string() });
     }
-    let views: Vec<RowsView<'_>> = segments.iter().map(|segment| segment.rows()).collect::<Result<_>>()?;
+    let views: Vec<RowsView<'_>> = segments.iter().map(|segment| segment.rows(options.log)).collect::<Result<_>>()?;
     for (view, segment) in views.iter().zip(segments) {
         view.touch_ids(0, view.len());
         segment.damage()?;
@@ -69,13 +71,17 @@ pub fn merge_segments(
     for (new, origin) in order.iter().enumerate().filter(|(_, origin)| Some(origin.segment as usize) == extended) {
         kept[origin.position as usize] = new as u32;
     }
+    let log = options.log.filter(|log| is_graph && spec.encoding != Encoding::I8 && all_stand_in(*log, &views, &order));
     let ids: Vec<u32> = order.iter().map(|origin| origin.id).collect();
     let members = IdSetBits::of(&ids).filter(|_| is_graph);
-    let tags = tags(spec, ids.len(), is_graph, members.is_some());
-    let mut file = MergedFile::create((vfs, path), made, tags)?;
+    let tags = tags(spec, ids.len(), (is_graph, log.is_some()), members.is_some());
+    let version = if log.is_some() { layout::VERSION_LOGGED } else { layout::VERSION };
+    let mut file = MergedFile::create((vfs, path), made, (version, tags))?;
     file.append(layout::IDS, &ids)?;
     drop(ids);
-    copy_vectors(&mut file, &views, &order)?;
+    if log.is_none() {
+        copy_vectors(&mut file, &views, &order)?;
+    }
     drop((views, order));
     segments.iter().try_for_each(|segment| segment.damage())?;
     // Linking takes long and reads only the kept graph.
@@ -86,16 +92,34 @@ pub fn merge_segments(
         segments[at].check_all()?;
         base = segments[at].extended(&kept)?;
     }
-    finish(file, spec, base.as_ref(), members, is_graph.then_some(options))
+    let parts = Parts { spec, log, members, link: is_graph.then_some(options) };
+    finish(file, base.as_ref(), parts)
+}
+
+/// True if the log has the vectors that are not read from it anyway, with the same bytes.
+fn all_stand_in(log: &dyn LoggedVectors, views: &[RowsView<'_>], order: &[Origin]) -> bool {
+    let mut logged = Vec::new();
+    order.iter().all(|origin| {
+        let position = origin.position as usize;
+        let row = views[origin.segment as usize].slice(position, position + 1);
+        if let VectorsView::Logged(_) = row.vectors() {
+            return true;
+        }
+        // A damaged vector is not there, and its segment is asked for damage later.
+        row.encoded().is_some_and(|encoded| {
+            logged.resize(encoded.bytes.len(), 0);
+            log.find(origin.id, &mut logged).is_some() && logged == *encoded.bytes
+        })
+    })
 }
 
 /// The sections of a merged segment, in order.
-fn tags(spec: VectorSpec, count: usize, is_graph: bool, has_members: bool) -> Vec<[u8; 4]> {
+fn tags(spec: VectorSpec, count: usize, (is_graph, is_logged): (bool, bool), has_members: bool) -> Vec<[u8; 4]> {
     let is_coded = is_graph || count >= CODED_FROM;
     let all = [
         (layout::HEAD, true),
         (layout::IDS, true),
-        (layout::VECTORS, true),
+        (layout::VECTORS, !is_logged),
         (layout::SCALES, spec.encoding == Encoding::I8),
         (layout::CODES, is_coded),
         (layout::CODE_ERRORS, is_coded),
@@ -118,6 +142,10 @@ fn copy_vectors(file: &mut MergedFile<'_>, views: &[RowsView<'_>], order: &[Orig
     };
     for run in runs() {
         let rows = of_run(run);
+        if let VectorsView::Logged(_) = rows.vectors() {
+            copy_logged(file, &rows)?;
+            continue;
+        }
         // Damage is copied, too: the caller asks the segments for damage before the file gets its name.
         let _ = rows.encoded();
         file.append(layout::VECTORS, writer::vector_bytes(&rows))?;
@@ -130,15 +158,31 @@ fn copy_vectors(file: &mut MergedFile<'_>, views: &[RowsView<'_>], order: &[Orig
     Ok(())
 }
 
-/// Adds codes, and a graph with `link`, to a file that has ids and vectors. `base` is the graph to extend.
-fn finish(
-    mut file: MergedFile<'_>,
+/// Copies vectors that stand in the log, a few at a time.
+fn copy_logged(file: &mut MergedFile<'_>, rows: &RowsView<'_>) -> Result<()> {
+    const AT_ONCE: usize = 256;
+    for start in (0..rows.len()).step_by(AT_ONCE) {
+        let mut piece = Rows::new(rows.spec());
+        piece.append(rows.slice(start, rows.len().min(start + AT_ONCE)));
+        file.append(layout::VECTORS, writer::vector_bytes(&piece.view()))?;
+    }
+    Ok(())
+}
+
+/// A merged segment but for its vectors and codes.
+struct Parts<'a> {
     spec: VectorSpec,
-    base: Option<&(Extended<'_>, Params)>,
+    /// Where the vectors stand, if not in the file.
+    log: Option<&'a dyn LoggedVectors>,
     members: Option<IdSetBits>,
-    link: Option<&BuildOptions<'_>>,
-) -> Result<()> {
-    let written = file.rows(spec)?;
+    /// The options of the graph; none for a segment without.
+    link: Option<&'a BuildOptions<'a>>,
+}
+
+/// Adds codes, and a graph where one is due, to a file that has ids and vectors. `base` is the graph to extend.
+fn finish(mut file: MergedFile<'_>, base: Option<&(Extended<'_>, Params)>, parts: Parts<'_>) -> Result<()> {
+    let Parts { spec, log, members, link } = parts;
+    let written = file.rows(spec, log)?;
     let rows = written.view()?;
     let extended = base.map(|(extended, _)| extended);
     let mut head = writer::head(&rows, extended.map_or_else(|| rows.longest(), |known| known.longest(&rows)))?;

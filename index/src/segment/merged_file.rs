@@ -12,6 +12,7 @@ use holotype_storage::vfs::{Mapping, Vfs};
 
 use super::layout;
 use crate::error::{Error, Result};
+use crate::logged::{LoggedRows, LoggedVectors, Places};
 use crate::rows::{RowsView, VectorsView};
 use crate::spec::{Encoding, VectorSpec};
 
@@ -38,23 +39,30 @@ impl Written {
     }
 }
 
-/// Ids and vectors that were written.
-pub(super) struct WrittenRows {
+/// Ids that were written, with their vectors.
+pub(super) struct WrittenRows<'l> {
     spec: VectorSpec,
     ids: Written,
-    vectors: Written,
-    scales: Option<Written>,
+    vectors: WrittenVectors<'l>,
 }
 
-impl WrittenRows {
+enum WrittenVectors<'l> {
+    Here { vectors: Written, scales: Option<Written> },
+    Logged(&'l dyn LoggedVectors, Places),
+}
+
+impl WrittenRows<'_> {
     /// The vectors with their ids.
     pub(super) fn view(&self) -> Result<RowsView<'_>> {
-        let vectors = match self.spec.encoding {
-            Encoding::F32 => VectorsView::F32(self.vectors.numbers("VECS")?),
-            Encoding::F16 => VectorsView::F16(self.vectors.numbers("VECS")?),
-            Encoding::I8 => VectorsView::I8 {
-                codes: self.vectors.numbers("VECS")?,
-                scales: self.scales.as_ref().map_or(Ok(&[][..]), |scales| scales.numbers("SCAL"))?,
+        let vectors = match &self.vectors {
+            WrittenVectors::Logged(log, places) => VectorsView::Logged(LoggedRows::new(*log, places, None)),
+            WrittenVectors::Here { vectors, scales } => match self.spec.encoding {
+                Encoding::F32 => VectorsView::F32(vectors.numbers("VECS")?),
+                Encoding::F16 => VectorsView::F16(vectors.numbers("VECS")?),
+                Encoding::I8 => VectorsView::I8 {
+                    codes: vectors.numbers("VECS")?,
+                    scales: scales.as_ref().map_or(Ok(&[][..]), |scales| scales.numbers("SCAL"))?,
+                },
             },
         };
         Ok(RowsView::new(self.spec, self.ids.numbers("IDS ")?, vectors))
@@ -63,15 +71,15 @@ impl WrittenRows {
 
 impl<'v> MergedFile<'v> {
     /// Begins the file with sections of these tags, the head first. `made` is its identity and the commit of the log it
-    /// is made from.
+    /// is made from; the tags come with the version of the content.
     pub(super) fn create(
         (vfs, path): (&'v dyn Vfs, &Path),
         (identity, origin): (FileIdentity, Option<LogHead>),
-        tags: Vec<[u8; 4]>,
+        (version, tags): (u32, Vec<[u8; 4]>),
     ) -> Result<Self> {
         let len = |tag: &[u8; 4]| (*tag, (*tag == layout::HEAD).then_some(layout::HEAD_LEN as u64));
         let sections: Vec<_> = tags.iter().map(len).collect();
-        let file = SegmentFileStream::create(vfs, path, (layout::KIND, layout::VERSION), identity, origin, &sections)?;
+        let file = SegmentFileStream::create(vfs, path, (layout::KIND, version), identity, origin, &sections)?;
         Ok(Self { file, tags })
     }
 
@@ -94,12 +102,17 @@ impl<'v> MergedFile<'v> {
         Ok(Written { map, range })
     }
 
-    /// The ids and the vectors, which end here.
-    pub(super) fn rows(&mut self, spec: VectorSpec) -> Result<WrittenRows> {
-        let scales = (spec.encoding == Encoding::I8).then(|| self.written(layout::SCALES)).transpose()?;
-        let vectors = self.written(layout::VECTORS)?;
+    /// The ids and the vectors, which end here. `log` is where the vectors stand if they were not written.
+    pub(super) fn rows<'l>(&mut self, spec: VectorSpec, log: Option<&'l dyn LoggedVectors>) -> Result<WrittenRows<'l>> {
         let ids = self.written(layout::IDS)?;
-        Ok(WrittenRows { spec, ids, vectors, scales })
+        let vectors = match log {
+            Some(log) => WrittenVectors::Logged(log, Places::none(ids.range.len() / size_of::<u32>())),
+            None => {
+                let scales = (spec.encoding == Encoding::I8).then(|| self.written(layout::SCALES)).transpose()?;
+                WrittenVectors::Here { vectors: self.written(layout::VECTORS)?, scales }
+            }
+        };
+        Ok(WrittenRows { spec, ids, vectors })
     }
 
     /// Writes the head and gives the file its name. No section may be mapped any more.

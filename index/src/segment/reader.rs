@@ -20,6 +20,7 @@ use crate::hnsw::calibrate::{Measured, ef_for};
 use crate::hnsw::graph::{GraphView, UpperLevel};
 use crate::hnsw::params::Params;
 use crate::hnsw::visited::Pool;
+use crate::logged::{LoggedRows, LoggedVectors, Places, StandIn};
 use crate::quantize::{CodeBounds, CodeErrors, Codes, LikelyScore, Quantizer};
 use crate::rows::{ExactQuery, RowsView, VectorsView};
 use crate::scorer::{CodedPart, PartId};
@@ -36,6 +37,8 @@ pub struct VectorSegment {
     /// Present with scan codes.
     quantizer: Option<Quantizer>,
     graph: Option<GraphParts>,
+    /// The places of vectors in the log.
+    places: Places,
     pool: Pool,
     part_id: PartId,
 }
@@ -85,19 +88,21 @@ impl VectorSegment {
     /// # Errors
     /// [`Error::Mismatch`] for a segment of another space, [`Error::Corrupt`] or a storage error for damage.
     pub fn open(file: SegmentFile, spec: &VectorSpec) -> Result<Self> {
-        file.check_version(layout::VERSION)?;
-        if file.version() != layout::VERSION {
+        file.check_version(layout::VERSION_LOGGED)?;
+        let head = Head::decode(file.section(layout::HEAD)?)?;
+        let version = if head.is_logged { layout::VERSION_LOGGED } else { layout::VERSION };
+        if file.version() != version {
             return Err(Error::Mismatch {
-                expected: format!("version {} of the vector segment", layout::VERSION),
+                expected: format!("version {version} of the vector segment"),
                 found: format!("version {}", file.version()),
             });
         }
-        let head = Head::decode(file.section(layout::HEAD)?)?;
         if head.spec != *spec {
             return Err(Error::Mismatch { expected: spec.to_string(), found: head.spec.to_string() });
         }
         let (pool, part_id) = (Pool::default(), PartId::next());
-        let mut segment = Self { file, head, members: None, quantizer: None, graph: None, pool, part_id };
+        let places = Places::none(if head.is_logged { head.count as usize } else { 0 });
+        let mut segment = Self { file, head, members: None, quantizer: None, graph: None, places, pool, part_id };
         segment.members = segment.check_ids()?;
         segment.check_vectors()?;
         segment.quantizer = segment.check_codes()?;
@@ -112,7 +117,7 @@ impl VectorSegment {
     /// # Errors
     /// [`Error::Corrupt`] or a storage error for a damaged header.
     pub fn spec_of(file: &SegmentFile) -> Result<VectorSpec> {
-        file.check_version(layout::VERSION)?;
+        file.check_version(layout::VERSION_LOGGED)?;
         Ok(Head::decode(file.section(layout::HEAD)?)?.spec)
     }
 
@@ -140,6 +145,11 @@ impl VectorSegment {
     /// True if it has a graph; a small segment is scanned.
     pub fn has_graph(&self) -> bool {
         self.head.graph.is_some()
+    }
+
+    /// True if its exact vectors stand in the log only.
+    pub fn is_logged(&self) -> bool {
+        self.head.is_logged
     }
 
     /// Its file.
@@ -205,17 +215,24 @@ impl VectorSegment {
                 layout::IDS => SectionKind::Ids(self.members()?),
                 _ => SectionKind::Bytes,
             };
-            let section = guard.over(self.file.unchecked_section(tag)?, sums, holds);
+            let section = guard.over(self.guarded(tag)?, sums, holds);
             *checked = Some(section.in_file(&self.file, tag));
         }
         Ok(all)
     }
 
-    /// The exact vectors with their ids, verified as they are read. Call [`VectorSegment::damage`] afterwards.
+    /// The exact vectors with their ids, verified as they are read. Call [`VectorSegment::damage`] afterwards. `log` is
+    /// where they stand if not here.
     ///
     /// # Errors
-    /// A storage error when the file is damaged.
-    pub fn rows(&self) -> Result<RowsView<'_>> {
+    /// A storage error when the file is damaged; [`Error::NoLog`].
+    pub fn rows<'a>(&'a self, log: Option<&'a dyn LoggedVectors>) -> Result<RowsView<'a>> {
+        let [of_vectors, _, _, of_ids, ..] = self.checked()?;
+        let ids = self.large(layout::IDS, "IDS ")?;
+        if self.head.is_logged {
+            let rows = LoggedRows::new(log.ok_or(Error::NoLog)?, &self.places, Some(self));
+            return Ok(RowsView::new(self.head.spec, ids, VectorsView::Logged(rows)).checked(None, of_ids));
+        }
         let vectors = match self.head.spec.encoding {
             Encoding::F32 => VectorsView::F32(self.large(layout::VECTORS, "VECS")?),
             Encoding::F16 => VectorsView::F16(self.large(layout::VECTORS, "VECS")?),
@@ -224,8 +241,7 @@ impl VectorSegment {
                 scales: self.array(layout::SCALES, "SCAL")?,
             },
         };
-        let [of_vectors, _, _, of_ids, ..] = self.checked()?;
-        Ok(RowsView::new(self.head.spec, self.large(layout::IDS, "IDS ")?, vectors).checked(of_vectors, of_ids))
+        Ok(RowsView::new(self.head.spec, ids, vectors).checked(of_vectors, of_ids))
     }
 
     /// The ids, ascending.
@@ -304,8 +320,8 @@ impl VectorSegment {
         let Some(walkable) = self.walkable()? else {
             return Ok(Vec::new());
         };
-        let rows = self.rows()?;
-        let unreachable = walkable.graph.unreachable().into_iter().map(|position| rows.id(position as usize)).collect();
+        let ids: Vec<u32> = self.members()?.ids().collect();
+        let unreachable = walkable.graph.unreachable().into_iter().map(|position| ids[position as usize]).collect();
         self.damage()?;
         Ok(unreachable)
     }
@@ -335,7 +351,18 @@ impl VectorSegment {
         Ok(IdSetBits::of(ids))
     }
 
+    /// A section that is verified as it is read. Vectors that stand in the log have none.
+    fn guarded(&self, tag: [u8; 4]) -> Result<&[u8]> {
+        match tag {
+            layout::VECTORS if self.head.is_logged => Ok(&[]),
+            _ => Ok(self.file.unchecked_section(tag)?),
+        }
+    }
+
     fn check_vectors(&self) -> Result<()> {
+        if self.head.is_logged {
+            return Ok(());
+        }
         let components = self.len() * self.head.spec.dim;
         if self.head.graph.is_none() {
             self.file.section(layout::VECTORS)?;
@@ -384,7 +411,7 @@ impl VectorSegment {
         let mut blocks = 0;
         let mut guards = Vec::with_capacity(GUARDED.len());
         for (tag, name) in GUARDED {
-            let len = self.file.unchecked_section(tag)?.len();
+            let len = self.guarded(tag)?.len();
             guards.push(Guard::new(name, blocks, len));
             blocks += guard::block_count(len);
         }
@@ -468,6 +495,14 @@ impl VectorSegment {
     /// A section that is verified as it is read, as an array of numbers.
     fn large<T: bytemuck::Pod>(&self, tag: [u8; 4], name: &'static str) -> Result<&[T]> {
         numbers(self.file.unchecked_section(tag)?, name)
+    }
+}
+
+impl StandIn for VectorSegment {
+    fn decode(&self, position: usize) -> Vec<f32> {
+        let graph = self.walkable().ok().flatten();
+        let zeros = || vec![0.0; self.head.spec.dim];
+        graph.map_or_else(zeros, |graph| graph.quantizer.decode(graph.codes.verified_code(position as u32)))
     }
 }
 

@@ -118,7 +118,8 @@ pub(super) fn head(rows: &RowsView<'_>, longest: f32) -> Result<Head> {
         return Err(Error::TooMany { found: rows.len(), max: layout::MAX_COUNT });
     }
     let (count, first_id, last_id) = (rows.len() as u32, *first_id, *last_id);
-    Ok(Head { spec: rows.spec(), count, first_id, last_id, longest, codes: None, graph: None })
+    let is_logged = matches!(rows.vectors(), VectorsView::Logged(_));
+    Ok(Head { spec: rows.spec(), is_logged, count, first_id, last_id, longest, codes: None, graph: None })
 }
 
 /// The header's fields of a graph.
@@ -202,10 +203,12 @@ fn write_rows(head: &Head, rows: Rows, identity: FileIdentity) -> SegmentFileWri
     file
 }
 
+/// The vectors as they stand in the file; none if they stand in the log.
 pub(super) fn vector_bytes<'a>(rows: &RowsView<'a>) -> &'a [u8] {
     match rows.vectors() {
         VectorsView::F32(all) => bytemuck::cast_slice(all),
         VectorsView::F16(all) => bytemuck::cast_slice(all),
         VectorsView::I8 { codes, .. } => bytemuck::cast_slice(codes),
+        VectorsView::Logged(_) => &[],
     }
 }

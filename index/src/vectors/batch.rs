@@ -4,14 +4,13 @@
 //! ([`BatchScorer`]). Parts whose graph is walked are searched query by query. Every answer is that of a single search.
 
 use super::{
-    Part, PartSearch, Search, SearchOptions, SegmentShare, Strategy, VectorIndex, search_again, search_segment,
+    Part, PartSearch, Search, SearchOptions, SegmentShare, Source, Strategy, VectorIndex, search_again, search_segment,
 };
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hit::TopHits;
 use crate::rows::ExactQuery;
 use crate::scorer::{Batch, BatchBounds, BatchQuery, BatchScorer, position_words};
-use crate::segment::VectorSegment;
 
 /// Vectors of a part from which comparing them with many queries at once is worth a batch.
 const SHARED_FROM: usize = 256;
@@ -36,15 +35,15 @@ impl VectorIndex {
         let mut tops: Vec<TopHits> = queries.iter().map(|_| TopHits::new(k)).collect();
         let mut parts: Vec<Vec<PartSearch>> = vec![Vec::new(); queries.len()];
         let held = self.len();
-        for (at, segment) in self.segments.iter().enumerate() {
-            let ask = SegmentBatch { segment, at, queries: &queries, k, options: &options };
+        for source in self.sources() {
+            let ask = SegmentBatch { source, queries: &queries, k, options: &options };
             if let Some(search) = ask.scan(scorer, &mut tops)? {
                 parts.iter_mut().for_each(|parts| parts.push(search));
                 continue;
             }
-            let share = SegmentShare::of(segment.len(), held, k);
+            let share = SegmentShare::of(source.segment.len(), held, k);
             for ((query, top), parts) in queries.iter().zip(&mut tops).zip(&mut parts) {
-                parts.push(search_segment(segment, at, query, share, &options, top)?);
+                parts.push(search_segment(source, query, share, &options, top)?);
             }
         }
         if !self.tail.is_empty() {
@@ -54,10 +53,10 @@ impl VectorIndex {
         let mut answers = Vec::with_capacity(queries.len());
         for ((query, top), mut parts) in queries.iter().zip(tops).zip(parts) {
             let mut hits = top.into_sorted();
-            for (segment, part) in self.segments.iter().zip(&mut parts) {
-                let share = SegmentShare::of(segment.len(), held, k);
-                if part.strategy == Strategy::Walk && share.is_exhausted(segment, &hits)? {
-                    hits = search_again(segment, part, query, k, &options, hits)?;
+            for (source, part) in self.sources().zip(&mut parts) {
+                let share = SegmentShare::of(source.segment.len(), held, k);
+                if part.strategy == Strategy::Walk && share.is_exhausted(source.segment, &hits)? {
+                    hits = search_again(source, part, query, (k, &options), hits)?;
                 }
             }
             answers.push(Search { hits, parts });
@@ -97,8 +96,7 @@ impl VectorIndex {
 
 /// A segment, and the queries that it is asked.
 struct SegmentBatch<'a> {
-    segment: &'a VectorSegment,
-    at: usize,
+    source: Source<'a>,
     queries: &'a [ExactQuery],
     k: usize,
     options: &'a SearchOptions<'a>,
@@ -108,7 +106,7 @@ impl SegmentBatch<'_> {
     /// Compares all matching vectors with all queries. `None`, and nothing offered, where single searches would walk a
     /// graph or step around damage.
     fn scan(&self, scorer: &dyn BatchScorer, tops: &mut [TopHits]) -> Result<Option<PartSearch>> {
-        let (segment, options) = (self.segment, self.options);
+        let (Source { segment, at, log }, options) = (self.source, self.options);
         if segment.damage().is_err() || (!options.exact && segment.walkable()?.is_some()) {
             return Ok(None);
         }
@@ -117,7 +115,7 @@ impl SegmentBatch<'_> {
         let matching = options.filter.map_or(count, |filter| members.count(filter));
         let filter = options.filter.filter(|_| matching < count);
         let search = |strategy, compared, on_device| PartSearch {
-            part: Part::Segment(self.at),
+            part: Part::Segment(at),
             strategy,
             count,
             matching,
@@ -132,7 +130,7 @@ impl SegmentBatch<'_> {
         let queries: Vec<BatchQuery<'_>> = self.queries.iter().map(of_segment).collect();
         let batch = Batch {
             part: segment.part_id(),
-            rows: segment.rows()?,
+            rows: segment.rows(log)?,
             matching: words.as_deref(),
             queries: &queries,
             k: self.k,

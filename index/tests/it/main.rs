@@ -8,6 +8,7 @@ mod schedules;
 mod vector_batch;
 mod vector_filter;
 mod vector_life;
+mod vector_logged;
 mod vector_recall;
 mod vector_segment;
 mod vector_walk_matching;

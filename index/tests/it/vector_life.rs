@@ -189,7 +189,7 @@ fn several_parts_are_searched_each_in_its_way() {
     let tail = VectorTail::new(whole.spec());
     for (position, id) in small.ids().unwrap().iter().enumerate() {
         let mut vector = vec![0.0; clusters::DIM];
-        small.rows().unwrap().decode(position, &mut vector);
+        small.rows(None).unwrap().decode(position, &mut vector);
         tail.push(*id, &vector).unwrap();
     }
     let several = VectorIndex::new(parts.into_iter().map(Arc::new).collect(), tail.view()).unwrap();

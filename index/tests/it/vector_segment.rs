@@ -30,7 +30,7 @@ fn a_segment_holds_what_it_was_made_of() {
         assert_eq!(segment.ids().unwrap(), rows.ids());
         let (mut a, mut b) = (vec![0.0; clusters::DIM], vec![0.0; clusters::DIM]);
         for position in 0..600 {
-            segment.rows().unwrap().decode(position, &mut a);
+            segment.rows(None).unwrap().decode(position, &mut a);
             rows.view().decode(position, &mut b);
             assert_eq!(a, b);
         }

@@ -57,7 +57,7 @@ struct Pair {
 
 /// The clusters of two or more items, each ascending. `ids` is ascending.
 pub(crate) fn clusters(snapshot: &Snapshot, layer: Layer, ids: &[u32], above: f32) -> Result<Vec<Vec<u32>>> {
-    let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(Vec::new()) };
+    let Some(index) = snapshot.state.vector_index(layer, &snapshot.core.log)? else { return Ok(Vec::new()) };
     if ids.len() < 2 || above >= 1.0 {
         return Ok(Vec::new());
     }
@@ -605,7 +605,7 @@ mod tests {
         }
         transaction.commit(Durability::None).unwrap();
         let snapshot = database.snapshot();
-        let index = snapshot.state.layer(Layer::Trace).vector_index().unwrap().unwrap();
+        let index = snapshot.state.vector_index(Layer::Trace, &snapshot.core.log).unwrap().unwrap();
         let ids: Vec<u32> = (0..snapshot.len()).collect();
         let sketches = Sketches::of(&index, &ids, 0.9).unwrap();
         assert!(sketches.is_some());
