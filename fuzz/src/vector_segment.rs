@@ -12,9 +12,9 @@ use holotype_index::{
 use crate::input::Input;
 use crate::sections::{IDENTITY, seal, unseal};
 
-const TAGS: [[u8; 4]; 12] = [
+const TAGS: [[u8; 4]; 14] = [
     *b"HEAD", *b"IDS ", *b"VECS", *b"SCAL", *b"CODE", *b"CERR", *b"MEAN", *b"LNK0", *b"UPPR", *b"MEMB", *b"SUMS",
-    *b"CALB",
+    *b"CALB", *b"SIGN", *b"SEST",
 ];
 const DIM: usize = 3;
 

@@ -424,7 +424,10 @@ fn search_intact(
     let (strategy, compared) = match (filter, walkable) {
         (Some(_), _) if matching == 0 => (Strategy::Skip, 0),
         (filter, None) if let Some(bounds) = &bounds => {
-            flat::scan_coded(&rows, bounds, query, filter, top);
+            match segment.signs()? {
+                Some(signs) => signs.scan((&rows, bounds), query, filter, segment.longest(), top),
+                None => flat::scan_coded(&rows, bounds, query, filter, top),
+            }
             (if filter.is_some() { Strategy::ScanMatching } else { Strategy::Scan }, matching)
         }
         (None, None) => (Strategy::Scan, flat::scan(&rows, query, None, top)),

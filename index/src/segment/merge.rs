@@ -28,6 +28,7 @@ use crate::hnsw::params::{BuildOptions, Params};
 use crate::quantize::{CodeErrors, Codes, CodingErrors, KnownCodes, Quantizer};
 use crate::rows::{RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
+use crate::signs::Signer;
 use crate::spec::{Encoding, Metric, VectorSpec};
 
 /// The anonymous memory that linking takes by vector, with the default number of links: lists with room and a lock for
@@ -71,11 +72,20 @@ pub fn merge_segments(
     }
     let ids: Vec<u32> = order.iter().map(|origin| origin.id).collect();
     let members = IdSetBits::of(&ids).filter(|_| is_graph);
-    let tags = tags(spec, ids.len(), is_graph, members.is_some());
+    let decode = |at: usize, vector: &mut [f32]| {
+        let Origin { segment, position, .. } = order[at];
+        views[segment as usize].decode(position as usize, vector);
+    };
+    let signer = if is_graph { None } else { Signer::train(spec, order.len(), decode) };
+    let tags = tags(spec, ids.len(), (is_graph, members.is_some(), signer.is_some()));
     let mut file = MergedFile::create((vfs, path), made, tags)?;
     file.append(layout::IDS, &ids)?;
     drop(ids);
     copy_vectors(&mut file, &views, &order)?;
+    if let Some(signer) = &signer {
+        let estimates = signer.encode_all(order.len(), decode, |signs| file.append(layout::SIGNS, signs))?;
+        file.append(layout::SIGN_ESTIMATES, &estimates)?;
+    }
     drop((views, order));
     segments.iter().try_for_each(|segment| segment.damage())?;
     // Linking takes long and reads only the kept graph.
@@ -90,13 +100,15 @@ pub fn merge_segments(
 }
 
 /// The sections of a merged segment, in order.
-fn tags(spec: VectorSpec, count: usize, is_graph: bool, has_members: bool) -> Vec<[u8; 4]> {
+fn tags(spec: VectorSpec, count: usize, (is_graph, has_members, has_signs): (bool, bool, bool)) -> Vec<[u8; 4]> {
     let is_coded = is_graph || count >= CODED_FROM;
     let all = [
         (layout::HEAD, true),
         (layout::IDS, true),
         (layout::VECTORS, true),
         (layout::SCALES, spec.encoding == Encoding::I8),
+        (layout::SIGNS, has_signs),
+        (layout::SIGN_ESTIMATES, has_signs),
         (layout::CODES, is_coded),
         (layout::CODE_ERRORS, is_coded),
         (layout::MEAN, is_coded && spec.metric == Metric::L2),
