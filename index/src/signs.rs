@@ -44,7 +44,7 @@ const LEFT_OF: usize = 10;
 const PIECE: usize = 512;
 
 /// Vectors whose signs are compared in one call.
-const RUN: usize = 1024;
+const RUN: usize = 8192;
 
 /// The most likely vectors, so many and so many more for each hit, are compared before the others: the score that they
 /// reach rules most of those out.
@@ -219,7 +219,8 @@ impl<'a> Signs<'a> {
         let mut first = Likely::new(top, FIRST + FIRST_BY_HIT * top.wanted());
         self.collect(&estimate, matches, &mut first);
         first.compare((rows, bounds), query, top);
-        if first.left_out >= top.threshold().unwrap_or(f32::NEG_INFINITY) {
+        let is_any_left = first.left_out > f32::NEG_INFINITY;
+        if is_any_left && top.threshold().is_none_or(|least| first.left_out >= least) {
             let mut others = Likely::new(top, usize::MAX);
             self.collect(&estimate, matches, &mut others);
             others.found.retain(|(score, _)| *score <= first.left_out);

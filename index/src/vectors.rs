@@ -212,7 +212,7 @@ impl VectorIndex {
     }
 
     /// The ef with which every segment reached `recall` (of the best 10) when it was built; `None` if no segment has a
-    /// graph, so that every search is exact.
+    /// graph, so that every vector is scanned.
     pub fn ef_for_recall(&self, recall: f32) -> Option<usize> {
         let segments = self.segments.iter();
         segments.filter_map(|segment| segment.ef_for_recall(recall)).max()

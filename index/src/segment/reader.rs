@@ -213,6 +213,11 @@ impl VectorSegment {
         Ok(all)
     }
 
+    /// True if a scan begins with signs.
+    pub fn has_signs(&self) -> bool {
+        self.file.place_of(layout::SIGNS).is_some()
+    }
+
     /// The signs, where there are any.
     ///
     /// # Errors
