@@ -13,9 +13,9 @@ use holotype_index::{
 use crate::input::{Input, put_counted};
 use crate::sections::{IDENTITY, seal, unseal};
 
-const TAGS: [[u8; 4]; 12] = [
+const TAGS: [[u8; 4]; 14] = [
     *b"HEAD", *b"IDS ", *b"VECS", *b"SCAL", *b"CODE", *b"CERR", *b"MEAN", *b"LNK0", *b"UPPR", *b"MEMB", *b"SUMS",
-    *b"CALB",
+    *b"CALB", *b"SIGN", *b"SEST",
 ];
 const DIM: usize = 3;
 /// From this number on the file refers to the log for its vectors; a multiple of nine.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The rooms, lowest first. Modules in one row may import each other. The longest matching path decides the room of a
 /// file.
-const ROOMS: [&[&str]; 21] = [
+const ROOMS: [&[&str]; 22] = [
     &["error"],
     &["sync"],
     &["prefetch"],
@@ -16,6 +16,7 @@ const ROOMS: [&[&str]; 21] = [
     &["rows", "logged", "segment::guard", "segment::id_set"],
     &["quantize"],
     &["flat"],
+    &["signs"],
     &["scorer"],
     &["hnsw"],
     &["segment"],

@@ -56,6 +56,11 @@ impl TopHits {
         Self { k, worst_first: BinaryHeap::new() }
     }
 
+    /// The number of hits that are kept.
+    pub(crate) fn wanted(&self) -> usize {
+        self.k
+    }
+
     /// True if `hit` would be kept.
     #[inline]
     pub fn admits(&self, hit: Hit) -> bool {

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`vectors`] | search over one layer's vectors in one snapshot |
 //! | [`segment`] | tail, `.vseg` files, merges |
-//! | `hnsw`, `quantize`, `flat` | the graph, its scan codes, the exact scan |
+//! | `hnsw`, `quantize`, `flat`, `signs` | the graph, its scan codes, the exact scan, one by signs first |
 //! | [`distance`] | SIMD kernels, selected for the processor at run time |
 //! | [`spec`], [`rows`], [`logged`] | dimension, metric and encoding; encoded vectors; those that only the log holds |
 //! | [`words`] | text analysis, postings, BM25 |
@@ -29,6 +29,7 @@ mod quantize;
 pub mod rows;
 pub mod scorer;
 pub mod segment;
+mod signs;
 pub mod spec;
 mod sync;
 pub mod vectors;

@@ -296,7 +296,7 @@ pub(crate) struct LikelyScore {
 }
 
 /// The number of standard errors within which a score is likely to be.
-const STANDARD_ERRORS: f32 = 4.0;
+pub(crate) const STANDARD_ERRORS: f32 = 4.0;
 
 impl LikelyScore {
     /// The likely upper bound of the score of a vector at that integer distance.
@@ -323,7 +323,8 @@ pub(crate) fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-fn mean_of(sample: &[f32], dim: usize) -> Vec<f32> {
+/// The mean of vectors of `dim`.
+pub(crate) fn mean_of(sample: &[f32], dim: usize) -> Vec<f32> {
     let mut sums = vec![0f64; dim];
     for vector in sample.chunks_exact(dim) {
         sums.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));

@@ -6,7 +6,7 @@
 //!
 //! Invariant: an implementation offers, for each query, every vector that is among the best k of the part, with the
 //! score that [`VectorIndex::search`](crate::VectorIndex::search) gives it. So ids and scores are those of single
-//! searches by construction, on the CPU and on a device.
+//! searches by construction, on the CPU and on a device, unless a single search by signs misses a vector.
 //!
 //! Cost on the CPU: a part comes from memory once for `QUERIES` queries instead of once for each.
 

@@ -236,7 +236,7 @@ impl VectorIndex {
     }
 
     /// The ef with which every segment reached `recall` (of the best 10) when it was built; `None` if no segment has a
-    /// graph, so that every search is exact.
+    /// graph, so that every vector is scanned.
     pub fn ef_for_recall(&self, recall: f32) -> Option<usize> {
         let segments = self.segments.iter();
         segments.filter_map(|segment| segment.ef_for_recall(recall)).max()
@@ -447,7 +447,10 @@ fn search_intact(
     let (strategy, compared) = match (filter, walkable) {
         (Some(_), _) if matching == 0 => (Strategy::Skip, 0),
         (filter, None) if let Some(bounds) = &bounds => {
-            flat::scan_coded(&rows, bounds, query, filter, top);
+            match segment.signs()? {
+                Some(signs) => signs.scan((&rows, bounds), query, filter, segment.longest(), top),
+                None => flat::scan_coded(&rows, bounds, query, filter, top),
+            }
             (if filter.is_some() { Strategy::ScanMatching } else { Strategy::Scan }, matching)
         }
         (None, None) => (Strategy::Scan, flat::scan(&rows, query, None, top)),

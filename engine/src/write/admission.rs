@@ -1,9 +1,9 @@
 //! Admission control: near a limit, writers are delayed; at the limit they wait, and fail after `write_timeout`.
 //!
 //! Linking vectors into graphs takes longer than committing them, and until they are linked every search scans them. A
-//! commit never waits for a merge, but from a number of unlinked vectors on ([`Pacing`]) a writer is delayed by part of
-//! the time that linking its last vectors will take: the more wait, the greater the part. From a second number on it is
-//! the whole, so that they grow no more; beyond, they become fewer. While nobody searches, more may wait.
+//! commit never waits for a merge, but where scanning them takes long ([`Pacing`]) a writer is delayed by part of the
+//! time that linking its last vectors will take: the more wait, the greater the part. From a second number on it is the
+//! whole, so that they grow no more; beyond, they become fewer. While nobody searches, more may wait.
 
 use crate::core::throttle::LimitUse;
 use crate::core::writer_lock::WriterGuard;
@@ -17,12 +17,15 @@ use std::time::{Duration, Instant};
 
 /// The share of a limit, in thousandths, from which writers are delayed.
 const SLOWED_FROM: u64 = 750;
-/// Unlinked vectors of a layer from which writers are paced, and where they write no faster than vectors are linked.
+/// Comparisons of codes that a search makes to scan a layer's unlinked vectors: from so many on writers are paced, and
+/// from so many on they write no faster than vectors are linked.
 #[derive(Clone, Copy)]
 struct Pacing {
     from: u64,
     fully: u64,
 }
+/// A scan rules so many vectors out by their signs in the time of one comparison of codes, or in less.
+const BY_SIGNS: usize = 2;
 /// Scanning so many 8-bit codes of 384 dimensions takes one to three milliseconds.
 const WHILE_SEARCHED: Pacing = Pacing { from: 64 << 10, fully: 128 << 10 };
 /// The first search after a load scans them in some ten milliseconds.
@@ -111,21 +114,27 @@ impl Core {
 
     /// The delay of the next writer because of unlinked vectors, if any.
     fn pace(&self, writer: &Writer) -> Option<Duration> {
+        // The comparisons that a search of the layer makes, and the vectors.
         let unlinked = |vectors: &LayerVectors| {
-            let flat = vectors.segments.iter().filter(|segment| !segment.has_graph());
-            (flat.map(|segment| segment.len()).sum::<usize>() + vectors.tail.len()) as u64
+            let (mut scanned, mut unlinked) = (vectors.tail.len(), vectors.tail.len());
+            for segment in vectors.segments.iter().filter(|segment| !segment.has_graph()) {
+                scanned += segment.len() / if segment.has_signs() { BY_SIGNS } else { 1 };
+                unlinked += segment.len();
+            }
+            (scanned as u64, unlinked as u64)
         };
-        let unlinked = writer.state.layers.iter().filter_map(|layer| layer.vectors.as_ref()).map(unlinked).max()?;
+        let layers = writer.state.layers.iter().filter_map(|layer| layer.vectors.as_ref());
+        let (scanned, unlinked) = layers.map(unlinked).max()?;
         let new = self.merger.note_unlinked(unlinked);
         let pacing = if self.merger.was_searched_lately() { WHILE_SEARCHED } else { WHILE_NOT_SEARCHED };
-        (unlinked > pacing.from && new > 0).then(|| pacing.delay(unlinked, new, self.merger.link_time()))
+        (scanned > pacing.from && new > 0).then(|| pacing.delay(scanned, new, self.merger.link_time()))
     }
 }
 
 impl Pacing {
-    /// The delay for `new` of so many unlinked vectors, each of which takes `link_time` to link.
-    fn delay(self, unlinked: u64, new: u64, link_time: Duration) -> Duration {
-        let part = unlinked.saturating_sub(self.from) as f64 / (self.fully - self.from) as f64;
+    /// The delay for `new` vectors, each of which takes `link_time` to link, while a search makes so many comparisons.
+    fn delay(self, scanned: u64, new: u64, link_time: Duration) -> Duration {
+        let part = scanned.saturating_sub(self.from) as f64 / (self.fully - self.from) as f64;
         LONGEST_PACE.min(Duration::from_secs_f64((link_time.as_secs_f64() * new as f64 * part).min(1.0)))
     }
 }
@@ -145,7 +154,7 @@ mod tests {
     fn writers_are_paced_by_what_linking_their_vectors_takes() {
         let each = Duration::from_micros(100);
         for pacing in [WHILE_SEARCHED, WHILE_NOT_SEARCHED] {
-            let (Pacing { from, fully }, paced) = (pacing, |unlinked| pacing.delay(unlinked, 100, each));
+            let (Pacing { from, fully }, paced) = (pacing, |scanned| pacing.delay(scanned, 100, each));
             assert_eq!(paced(from), Duration::ZERO);
             assert_eq!(paced(from.midpoint(fully)), each * 50);
             assert_eq!(paced(fully), each * 100);

@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::{Kernels, portable, row, scalar};
+use super::{Kernels, PLANES, SIDE_BY_SIDE, portable, row, scalar};
 use crate::prefetch::prefetch;
 
 /// The number of rows that are prefetched ahead of the current one.
@@ -41,6 +41,7 @@ pub(super) fn table() -> Option<Kernels> {
         dot_i8_rows: |q, rows, out| unsafe { dot_i8_rows(q, rows, out) },
         l2_i8_rows: |q, rows, out| unsafe { l2_i8_rows(q, rows, out) },
         hamming_rows: |q, rows, out| unsafe { hamming_rows(q, rows, out) },
+        plane_sums: |planes, blocks, out| unsafe { plane_sums(planes, blocks, out) },
         dot_i8_gather: |q, codes, at, out| unsafe { dot_i8_gather(q, codes, at, out) },
         l2_i8_gather: |q, codes, at, out| unsafe { l2_i8_gather(q, codes, at, out) },
     })
@@ -256,6 +257,11 @@ fn hamming_rows(query: &[u8], rows: &[u8], out: &mut [u32]) {
     for (row, out) in rows.chunks_exact(query.len()).zip(out) {
         *out = hamming_words(query, row);
     }
+}
+
+#[target_feature(enable = "popcnt")]
+pub(super) fn plane_sums(planes: &[[u64; PLANES]], blocks: &[[u64; SIDE_BY_SIDE]], out: &mut [[i32; SIDE_BY_SIDE]]) {
+    portable::plane_sums(planes, blocks, out);
 }
 
 #[target_feature(enable = "popcnt")]

@@ -18,7 +18,7 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use self::codes::{dot_i8, dot_i8_gather, dot_i8_rows, l2_i8, l2_i8_gather, l2_i8_rows};
-use super::Kernels;
+use super::{Kernels, PLANES, SIDE_BY_SIDE};
 
 /// The number of rows that are compared at a time.
 const FOUR: usize = 4;
@@ -67,6 +67,11 @@ pub(super) fn table() -> Option<Kernels> {
             |q, rows, out| unsafe { hamming_wide_rows(q, rows, out) }
         } else {
             |q, rows, out| unsafe { hamming_rows(q, rows, out) }
+        },
+        plane_sums: if popcnt {
+            |planes, blocks, out| unsafe { plane_sums_wide(planes, blocks, out) }
+        } else {
+            |planes, blocks, out| unsafe { super::avx2::plane_sums(planes, blocks, out) }
         },
         dot_i8_gather: |q, codes, at, out| unsafe { dot_i8_gather(q, codes, at, out) },
         l2_i8_gather: |q, codes, at, out| unsafe { l2_i8_gather(q, codes, at, out) },
@@ -383,6 +388,28 @@ fn hamming(a: &[u8], b: &[u8]) -> u32 {
 fn hamming_rows(query: &[u8], rows: &[u8], out: &mut [u32]) {
     for (row, out) in rows.chunks_exact(query.len()).zip(out) {
         *out = super::avx2::hamming_words(query, row);
+    }
+}
+
+/// The sums of planes, eight rows at a time.
+#[target_feature(enable = "avx512f,avx512vl,avx512vpopcntdq")]
+fn plane_sums_wide(planes: &[[u64; PLANES]], blocks: &[[u64; SIDE_BY_SIDE]], out: &mut [[i32; SIDE_BY_SIDE]]) {
+    for (block, out) in blocks.chunks_exact(planes.len().max(1)).zip(out) {
+        let mut counts = [_mm512_setzero_si512(); PLANES];
+        for (bits, planes) in block.iter().zip(planes) {
+            // SAFETY: eight words are 64 bytes.
+            let bits = unsafe { _mm512_loadu_si512(bits.as_ptr().cast()) };
+            for (count, plane) in counts.iter_mut().zip(planes) {
+                let shared = _mm512_and_si512(bits, _mm512_set1_epi64(*plane as i64));
+                *count = _mm512_add_epi64(*count, _mm512_popcnt_epi64(shared));
+            }
+        }
+        let [ones, twos, fours, eights] = counts;
+        let double = |counts: __m512i| _mm512_slli_epi64::<1>(counts);
+        let high = _mm512_sub_epi64(fours, double(eights));
+        let sums = _mm512_add_epi64(ones, double(_mm512_add_epi64(twos, double(high))));
+        // SAFETY: eight sums are 32 bytes.
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm512_cvtepi64_epi32(sums)) };
     }
 }
 

@@ -4,8 +4,8 @@
 //! of positions (`_gather`, for graph walks: one call per neighbour list, with prefetch of the rows ahead). `_many`
 //! compares several queries with a few rows at a time, so that rows come from memory once. Kernels compare `f32`
 //! queries with vectors in their stored encoding, and codes with codes; the result is a dot product or a *squared*
-//! distance. Two more kernels count (`and_count`) and list (`and_ranks`) the bits that two bit vectors share, for sets
-//! of ids.
+//! distance. `plane_sums` compares a query of four bits a component with rows of one bit. Two more kernels count
+//! (`and_count`) and list (`and_ranks`) the bits that two bit vectors share, for sets of ids.
 //!
 //! | table | when | how |
 //! |---|---|---|
@@ -54,6 +54,7 @@ pub fn available() -> Vec<Kernels> {
 type Pair<A, B, R> = fn(&[A], &[B]) -> R;
 type Rows<A, B, R> = fn(&[A], &[B], &mut [R]);
 type Gather = fn(&[i8], &[i8], &[u32], &mut [i32]);
+type PlaneSums = fn(&[[u64; PLANES]], &[[u64; SIDE_BY_SIDE]], &mut [[i32; SIDE_BY_SIDE]]);
 type Ranks = fn(&[u64], &[u64], u32, &mut Vec<u32>);
 
 /// A table of kernels; see the module.
@@ -78,9 +79,16 @@ pub struct Kernels {
     dot_i8_rows: Rows<i8, i8, i32>,
     l2_i8_rows: Rows<i8, i8, i32>,
     hamming_rows: Rows<u8, u8, u32>,
+    plane_sums: PlaneSums,
     dot_i8_gather: Gather,
     l2_i8_gather: Gather,
 }
+
+/// The bits of a component of a query that is compared with rows of one bit.
+pub const PLANES: usize = 4;
+
+/// Rows of bits whose words stand side by side, so that they are compared with the same word of a query at once.
+pub const SIDE_BY_SIDE: usize = 8;
 
 /// The length of the rows that all queries are compared with before the next rows: they stay in the nearest cache.
 const MANY_BYTES: usize = 16 << 10;
@@ -229,6 +237,23 @@ impl Kernels {
         (self.and_ranks)(a, b, below, out);
     }
 
+    /// For each row of bits the sum of those components of a query whose bit is set. A component is a whole number from
+    /// -8 to 7. `planes` has for every 64 components their first bits, their second bits, and so on; the last count -8.
+    /// `blocks` has as many words of each row, those of [`SIDE_BY_SIDE`] rows side by side.
+    ///
+    /// # Panics
+    /// If `blocks` are not as many as the blocks of `out`.
+    #[inline]
+    pub fn plane_sums(
+        &self,
+        planes: &[[u64; PLANES]],
+        blocks: &[[u64; SIDE_BY_SIDE]],
+        out: &mut [[i32; SIDE_BY_SIDE]],
+    ) {
+        assert_eq!(planes.len() * out.len(), blocks.len(), "rows and answers differ in number");
+        (self.plane_sums)(planes, blocks, out);
+    }
+
     /// The dot product with the rows of `codes` at `positions`.
     ///
     /// # Panics
@@ -375,6 +400,20 @@ mod tests {
         ) {
             for table in available() {
                 prop_assert_eq!(table.and_count(&a, &b), scalar::and_count(&a, &b), "{}", table.name());
+            }
+        }
+
+        #[test]
+        fn sums_of_planes_agree_exactly(
+            planes in proptest::collection::vec(any::<[u64; PLANES]>(), 1..20),
+            blocks in proptest::collection::vec(any::<[u64; SIDE_BY_SIDE]>(), 60),
+        ) {
+            let blocks = &blocks[..60 / planes.len() * planes.len()];
+            for table in available() {
+                let mut sums = vec![[0; SIDE_BY_SIDE]; blocks.len() / planes.len()];
+                table.plane_sums(&planes, blocks, &mut sums);
+                let want = blocks.chunks_exact(planes.len()).map(|block| scalar::plane_sums(&planes, block));
+                prop_assert!(want.eq(sums), "{}", table.name());
             }
         }
 

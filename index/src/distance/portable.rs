@@ -6,7 +6,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 use simsimd::{BinarySimilarity, SpatialSimilarity};
 
-use super::{Kernels, row, scalar};
+use super::{Kernels, PLANES, SIDE_BY_SIDE, row, scalar};
 use crate::prefetch::prefetch;
 
 /// Components widened at a time: small enough for the stack and the nearest cache.
@@ -33,6 +33,7 @@ pub(super) fn table() -> Kernels {
         dot_i8_rows: |q, rows, out| each(q, rows, out, dot_i8),
         l2_i8_rows: |q, rows, out| each(q, rows, out, l2_i8),
         hamming_rows: |q, rows, out| each(q, rows, out, hamming),
+        plane_sums: |planes, blocks, out| plane_sums(planes, blocks, out),
         dot_i8_gather: |q, codes, positions, out| gather(q, codes, positions, out, dot_i8),
         l2_i8_gather: |q, codes, positions, out| gather(q, codes, positions, out, l2_i8),
     }
@@ -81,6 +82,25 @@ fn widened<B>(a: &[f32], b: &[B], widen: impl Fn(&[B], &mut [f32]), kernel: fn(&
 fn each<A, B, R>(query: &[A], rows: &[B], out: &mut [R], kernel: impl Fn(&[A], &[B]) -> R) {
     for (row, out) in rows.chunks_exact(query.len()).zip(out) {
         *out = kernel(query, row);
+    }
+}
+
+/// The sums of planes, with the instructions that the caller enables.
+#[inline(always)]
+pub(super) fn plane_sums(planes: &[[u64; PLANES]], blocks: &[[u64; SIDE_BY_SIDE]], out: &mut [[i32; SIDE_BY_SIDE]]) {
+    for (block, out) in blocks.chunks_exact(planes.len().max(1)).zip(out) {
+        let mut counts = [[0u64; SIDE_BY_SIDE]; PLANES];
+        for (bits, planes) in block.iter().zip(planes) {
+            for (counts, plane) in counts.iter_mut().zip(planes) {
+                for lane in 0..SIDE_BY_SIDE {
+                    counts[lane] += u64::from((bits[lane] & plane).count_ones());
+                }
+            }
+        }
+        let [ones, twos, fours, eights] = counts;
+        for lane in 0..SIDE_BY_SIDE {
+            out[lane] = (ones[lane] + 2 * twos[lane] + 4 * fours[lane]) as i32 - 8 * eights[lane] as i32;
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 
 use half::f16;
 
+use super::{PLANES, SIDE_BY_SIDE};
+
 /// The dot product.
 pub fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>() as f32
@@ -53,6 +55,23 @@ pub fn hamming(a: &[u8], b: &[u8]) -> u32 {
 /// The number of bits that two bit vectors share, up to the length of the shorter.
 pub fn and_count(a: &[u64], b: &[u64]) -> u64 {
     a.iter().zip(b).map(|(x, y)| u64::from((x & y).count_ones())).sum()
+}
+
+/// The values of the bits of a component that is a whole number from -8 to 7, lowest first.
+const PLANE_VALUES: [i32; PLANES] = [1, 2, 4, -8];
+
+/// For each of eight rows of bits the sum of those components of a query whose bit is set. `block` has a word of each
+/// row, then the next word of each, and so on; `planes` has as many, each with the first bits of 64 components, their
+/// second bits, and so on.
+pub fn plane_sums(planes: &[[u64; PLANES]], block: &[[u64; SIDE_BY_SIDE]]) -> [i32; SIDE_BY_SIDE] {
+    let mut sums = [0; SIDE_BY_SIDE];
+    for (planes, bits) in planes.iter().zip(block) {
+        for (sum, bits) in sums.iter_mut().zip(bits) {
+            let counts = planes.iter().map(|plane| (plane & bits).count_ones() as i32);
+            *sum += counts.zip(PLANE_VALUES).map(|(count, value)| count * value).sum::<i32>();
+        }
+    }
+    sums
 }
 
 /// Appends to `out`, for each bit of `a` that `b` has too, `below` plus the number of bits of `a` before it. Stops at

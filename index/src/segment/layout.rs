@@ -10,6 +10,8 @@
 //! | `IDS ` | count * u32: ids, ascending | always |
 //! | `VECS` | count * dim components in the encoding | unless they stand in the log |
 //! | `SCAL` | count * f32: scale of each vector | encoding i8 |
+//! | `SIGN` | count, rounded up to eight, of signs, see below | may be without a graph, metric cosine or dot |
+//! | `SEST` | f32 standard error, dim * f32 mean, count * f32 factors | with `SIGN` |
 //! | `CODE` | count * dim * i8: scan codes | with scan codes |
 //! | `CERR` | count * u8: error of the code in 255ths of the largest error, rounded up | with scan codes |
 //! | `MEAN` | dim * f32: subtracted before coding | with scan codes, metric l2 |
@@ -49,6 +51,11 @@
 //! the first l of the numbers (2^64 - 1) / m, that / m, and so on, divisions rounded down. mix is the generator
 //! splitmix64: its finaliser after adding 0x9e3779b97f4a7c15. No node is above level 31. Merges rely on that.
 //!
+//! `SIGN` has a bit for each component: 1 if it is above that of the mean in `SEST`. Component i is bit i % 64 of word
+//! i / 64, a u64. Of every eight vectors the first words stand together, then the second words, and so on. With the
+//! factor f of a vector x and its signs s, 1 or -1, the dot product of x and a query q is estimated as
+//! q·mean + f (q·s), with f * length of q * standard error as the standard error.
+//!
 //! `SUMS` covers the sections `VECS`, `CODE`, `LNK0`, `IDS `, `CERR` and `UPPR`, in this order, each in blocks of 4,096
 //! bytes with a shorter last one.
 //!
@@ -70,6 +77,8 @@ pub(crate) const HEAD: [u8; 4] = *b"HEAD";
 pub(crate) const IDS: [u8; 4] = *b"IDS ";
 pub(crate) const VECTORS: [u8; 4] = *b"VECS";
 pub(crate) const SCALES: [u8; 4] = *b"SCAL";
+pub(crate) const SIGNS: [u8; 4] = *b"SIGN";
+pub(crate) const SIGN_ESTIMATES: [u8; 4] = *b"SEST";
 pub(crate) const CODES: [u8; 4] = *b"CODE";
 pub(crate) const CODE_ERRORS: [u8; 4] = *b"CERR";
 pub(crate) const MEAN: [u8; 4] = *b"MEAN";

@@ -30,6 +30,7 @@ use crate::logged::LoggedVectors;
 use crate::quantize::{CodeErrors, Codes, CodingErrors, KnownCodes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
+use crate::signs::Signer;
 use crate::spec::{Encoding, Metric, VectorSpec};
 
 /// The anonymous memory that linking takes by vector, with the default number of links: lists with room and a lock for
@@ -74,13 +75,22 @@ pub fn merge_segments(
     let log = options.log.filter(|log| is_graph && spec.encoding != Encoding::I8 && all_stand_in(*log, &views, &order));
     let ids: Vec<u32> = order.iter().map(|origin| origin.id).collect();
     let members = IdSetBits::of(&ids).filter(|_| is_graph);
-    let tags = tags(spec, ids.len(), (is_graph, log.is_some()), members.is_some());
-    let version = if log.is_some() { layout::VERSION_LOGGED } else { layout::VERSION };
-    let mut file = MergedFile::create((vfs, path), made, (version, tags))?;
+    let decode = |at: usize, vector: &mut [f32]| {
+        let Origin { segment, position, .. } = order[at];
+        views[segment as usize].decode(position as usize, vector);
+    };
+    let signer = if is_graph { None } else { Signer::train(spec, order.len(), decode) };
+    let content =
+        Content { is_graph, is_logged: log.is_some(), has_members: members.is_some(), has_signs: signer.is_some() };
+    let mut file = MergedFile::create((vfs, path), made, content.of(spec, ids.len()))?;
     file.append(layout::IDS, &ids)?;
     drop(ids);
     if log.is_none() {
         copy_vectors(&mut file, &views, &order)?;
+    }
+    if let Some(signer) = &signer {
+        let estimates = signer.encode_all(order.len(), decode, |signs| file.append(layout::SIGNS, signs))?;
+        file.append(layout::SIGN_ESTIMATES, &estimates)?;
     }
     drop((views, order));
     segments.iter().try_for_each(|segment| segment.damage())?;
@@ -113,24 +123,37 @@ fn all_stand_in(log: &dyn LoggedVectors, views: &[RowsView<'_>], order: &[Origin
     })
 }
 
-/// The sections of a merged segment, in order.
-fn tags(spec: VectorSpec, count: usize, (is_graph, is_logged): (bool, bool), has_members: bool) -> Vec<[u8; 4]> {
-    let is_coded = is_graph || count >= CODED_FROM;
-    let all = [
-        (layout::HEAD, true),
-        (layout::IDS, true),
-        (layout::VECTORS, !is_logged),
-        (layout::SCALES, spec.encoding == Encoding::I8),
-        (layout::CODES, is_coded),
-        (layout::CODE_ERRORS, is_coded),
-        (layout::MEAN, is_coded && spec.metric == Metric::L2),
-        (layout::LINKS, is_graph),
-        (layout::UPPER, is_graph),
-        (layout::MEMBERS, has_members),
-        (layout::SUMS, is_graph),
-        (layout::CALIBRATION, is_graph),
-    ];
-    all.into_iter().filter(|(_, is_there)| *is_there).map(|(tag, _)| tag).collect()
+/// The parts of a merged segment that not all have.
+struct Content {
+    is_graph: bool,
+    is_logged: bool,
+    has_members: bool,
+    has_signs: bool,
+}
+
+impl Content {
+    /// The version of a segment of so many vectors, and the tags of its sections, in order.
+    fn of(&self, spec: VectorSpec, count: usize) -> (u32, Vec<[u8; 4]>) {
+        let is_coded = self.is_graph || count >= CODED_FROM;
+        let all = [
+            (layout::HEAD, true),
+            (layout::IDS, true),
+            (layout::VECTORS, !self.is_logged),
+            (layout::SCALES, spec.encoding == Encoding::I8),
+            (layout::SIGNS, self.has_signs),
+            (layout::SIGN_ESTIMATES, self.has_signs),
+            (layout::CODES, is_coded),
+            (layout::CODE_ERRORS, is_coded),
+            (layout::MEAN, is_coded && spec.metric == Metric::L2),
+            (layout::LINKS, self.is_graph),
+            (layout::UPPER, self.is_graph),
+            (layout::MEMBERS, self.has_members),
+            (layout::SUMS, self.is_graph),
+            (layout::CALIBRATION, self.is_graph),
+        ];
+        let version = if self.is_logged { layout::VERSION_LOGGED } else { layout::VERSION };
+        (version, all.into_iter().filter(|(_, is_there)| *is_there).map(|(tag, _)| tag).collect())
+    }
 }
 
 /// Copies the vectors, and their scales where there are any.

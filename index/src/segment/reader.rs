@@ -25,6 +25,7 @@ use crate::quantize::{CodeBounds, CodeErrors, Codes, LikelyScore, Quantizer};
 use crate::rows::{ExactQuery, RowsView, VectorsView};
 use crate::scorer::{CodedPart, PartId};
 use crate::segment::id_set::{IdSet, IdSetBits};
+use crate::signs::Signs;
 use crate::spec::{Encoding, Metric, VectorSpec};
 
 /// An immutable segment, mapped.
@@ -106,6 +107,7 @@ impl VectorSegment {
         segment.members = segment.check_ids()?;
         segment.check_vectors()?;
         segment.quantizer = segment.check_codes()?;
+        segment.signs()?;
         if let Some(graph) = head.graph {
             segment.graph = Some(segment.check_graph(graph)?);
         }
@@ -219,6 +221,27 @@ impl VectorSegment {
             *checked = Some(section.in_file(&self.file, tag));
         }
         Ok(all)
+    }
+
+    /// True if a scan begins with signs.
+    pub fn has_signs(&self) -> bool {
+        self.file.place_of(layout::SIGNS).is_some()
+    }
+
+    /// The signs, where there are any.
+    ///
+    /// # Errors
+    /// A storage error when the file is damaged.
+    pub(crate) fn signs(&self) -> Result<Option<Signs<'_>>> {
+        let Some(signs) = self.file.optional_section(layout::SIGNS)? else { return Ok(None) };
+        let (signs, estimates) = (numbers(signs, "SIGN")?, self.array(layout::SIGN_ESTIMATES, "SEST")?);
+        let signs = Signs::new(self.head.spec, self.len(), signs, estimates);
+        signs.map(Some).ok_or_else(|| Error::corrupt("SIGN", 0, "the signs are not those of these vectors"))
+    }
+
+    /// An upper bound of the lengths of vectors.
+    pub(crate) fn longest(&self) -> f32 {
+        self.head.longest
     }
 
     /// The exact vectors with their ids, verified as they are read. Call [`VectorSegment::damage`] afterwards. `log` is

@@ -13,6 +13,7 @@ use crate::hnsw::params::{BuildOptions, Params};
 use crate::quantize::{CodeErrors, Codes, CodingErrors, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
+use crate::signs::Signer;
 
 /// A segment of fewer vectors has no scan codes: encoding the query would cost more than they save.
 pub(super) const CODED_FROM: usize = 256;
@@ -180,9 +181,26 @@ fn write_flat(mut head: Head, rows: Rows, identity: FileIdentity) -> SegmentFile
     let quantizer = Quantizer::train_on(&view, FLAT_SAMPLE);
     let (codes, (error, errors)) = quantizer.encode_rows(&view);
     head.codes = Some(CodesHead { scale: quantizer.scale(), error });
+    let signs = signs(&view);
     let mut file = write_rows(&head, rows, identity);
+    if let Some((signs, estimates)) = signs {
+        file.numbers(layout::SIGNS, signs);
+        file.numbers(layout::SIGN_ESTIMATES, estimates);
+    }
     write_codes(&mut file, &quantizer, codes, errors);
     file
+}
+
+/// The sections of signs, if they pay.
+fn signs(rows: &RowsView<'_>) -> Option<(Vec<[u64; 8]>, Vec<f32>)> {
+    let signer = Signer::train(rows.spec(), rows.len(), |at, vector| rows.decode(at, vector))?;
+    let mut signs = Vec::new();
+    let append = |piece: &[[u64; 8]]| {
+        signs.extend_from_slice(piece);
+        Ok(())
+    };
+    let estimates = signer.encode_all(rows.len(), |at, vector| rows.decode(at, vector), append).ok()?;
+    Some((signs, estimates))
 }
 
 /// The sections of scan codes.

@@ -1,7 +1,8 @@
 //! Searches of many queries at once under one filter.
 //!
 //! If the plan of a part is to compare all matching vectors exactly, one pass compares them with all queries
-//! ([`BatchScorer`]). Parts whose graph is walked are searched query by query. Every answer is that of a single search.
+//! ([`BatchScorer`]). Parts whose graph is walked are searched query by query. Every answer is that of a single search,
+//! or has a vector that one by signs missed.
 
 use super::{
     Part, PartSearch, Search, SearchOptions, SegmentShare, Source, Strategy, VectorIndex, search_again, search_segment,

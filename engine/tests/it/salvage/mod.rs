@@ -207,9 +207,8 @@ fn an_item_stays_when_a_piece_of_a_long_field_is_lost() {
     assert_eq!(body.content.field_text("body"), Some(long.as_str()));
     drop((body, saved));
     std::fs::remove_dir_all(place.dest()).unwrap();
-    let holds_piece = |log: &u32| {
-        std::fs::read(place.log(*log)).is_ok_and(|bytes| bytes.windows(8).any(|it| it == b"01234567"))
-    };
+    let holds_piece =
+        |log: &u32| std::fs::read(place.log(*log)).is_ok_and(|bytes| bytes.windows(8).any(|it| it == b"01234567"));
     let piece = (1..30).rev().find(holds_piece);
     place.damage(piece.unwrap(), "01234567", |bytes, at| bytes[at] ^= 1);
     let (report, saved) = place.salvage();
