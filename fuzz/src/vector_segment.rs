@@ -27,13 +27,13 @@ struct EvenLog;
 
 impl LoggedVectors for EvenLog {
     fn find(&self, id: u32, out: &mut [u8]) -> Option<NonZero<u64>> {
-        let place = NonZero::new(u64::from(id) + 1).filter(|_| id % 2 == 0)?;
+        let place = NonZero::new(u64::from(id) + 1).filter(|_| id.is_multiple_of(2))?;
         self.copy(place, out).then_some(place)
     }
 
     fn copy(&self, place: NonZero<u64>, out: &mut [u8]) -> bool {
         out.fill(place.get() as u8);
-        place.get() % 5 != 0
+        !place.get().is_multiple_of(5)
     }
 
     fn prefetch(&self, _place: NonZero<u64>, _len: usize) {}

@@ -21,8 +21,8 @@ use crate::spec::Encoding;
 
 /// The vectors that the log holds, in the encoding of the space.
 pub trait LoggedVectors: Send + Sync + Debug {
-    /// Copies the bytes of the vector of `id` to `out`, which is as long, after verifying its record. Returns its place;
-    /// `None` if it cannot be read.
+    /// Copies the bytes of the vector of `id` to `out`, which is as long, after verifying its record. Returns its
+    /// place; `None` if it cannot be read.
     fn find(&self, id: u32, out: &mut [u8]) -> Option<NonZero<u64>>;
 
     /// Copies the bytes at a place that was found before. False if the log no longer has it.
@@ -76,7 +76,7 @@ pub(crate) enum Components<'a> {
 }
 
 thread_local! {
-    /// Where a vector is copied to; as many numbers as a vector of f32 needs.
+    /// The memory that a vector is copied to; as many numbers as a vector of f32 needs.
     static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -164,8 +164,8 @@ impl VectorSpec {
         }
     }
 
-    /// `vector` as the metric compares it: of length one under cosine (zero stays zero), as given otherwise. A vector that
-    /// has length one but for rounding stays as it is given, so that what is stored of it need not be stored again.
+    /// `vector` as the metric compares it: of length one under cosine (zero stays zero), as given otherwise. A vector
+    /// that has length one but for rounding stays as it is given: what is stored of it need not be stored again.
     pub fn prepare(&self, vector: &[f32]) -> Vec<f32> {
         if self.metric != Metric::Cosine {
             return vector.to_vec();

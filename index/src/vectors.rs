@@ -124,7 +124,7 @@ pub struct VectorIndex {
     spec: VectorSpec,
     segments: Arc<Vec<Arc<VectorSegment>>>,
     tail: TailView,
-    /// Where the vectors of segments stand that do not have them.
+    /// The log, for segments whose vectors stand there.
     log: Option<Arc<dyn LoggedVectors>>,
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 const DIM: usize = 64;
 const COUNT: u32 = 2_600;
-/// What a vector takes where it is stored, and besides its code and links.
+/// The bytes of a vector where it is stored, and those of its code and links.
 const VECTOR_BYTES: u64 = 2 * DIM as u64;
 const GRAPH_BYTES: u64 = DIM as u64 + 32 * 4 + 12;
 

@@ -60,7 +60,7 @@ pub struct BuildOptions<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Compares vectors for calibration, and for neighbour lists if it does that faster than walks.
     pub scorer: &'a dyn BatchScorer,
-    /// Where the exact vectors also stand. A merge that links then refers to them instead of copying them.
+    /// The log, if the exact vectors stand there as well. A merge that links then refers to it.
     pub log: Option<&'a dyn LoggedVectors>,
 }
 

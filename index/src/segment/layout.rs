@@ -1,4 +1,4 @@
-//! The bytes of a `.vseg`: sections in the frame of [`holotype_storage::segment_file`], kind `VSEG`, version 1; version 2
+//! The bytes of a `.vseg`: sections in the frame of [`holotype_storage::segment_file`], kind `VSEG`, version 1, or 2
 //! where the vectors stand in the log.
 //!
 //! A *position* counts the vectors of the segment from 0, in id order. All integers are little-endian; each section

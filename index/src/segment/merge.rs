@@ -5,8 +5,8 @@
 //! more than a fifth of its vectors is not worth keeping, and a new one is built.
 //!
 //! The new file is written section by section. Vectors and codes are copied into it first and from then on read through
-//! a map of it ([`MergedFile`]), so they are never in anonymous memory. A segment with a graph gets no vectors if all of
-//! them stand in the log with the same bytes ([`crate::logged`]).
+//! a map of it ([`MergedFile`]), so they are never in anonymous memory. A segment with a graph gets no vectors if all
+//! stand in the log with the same bytes ([`crate::logged`]).
 //!
 //! Cost: a vector of another segment is linked anew, which takes far longer than copying one of the kept graph.
 //! Calibration is measured again when the number of vectors passes a power of two. Memory: [`LINK_BYTES`] by vector
@@ -195,7 +195,7 @@ fn copy_logged(file: &mut MergedFile<'_>, rows: &RowsView<'_>) -> Result<()> {
 /// A merged segment but for its vectors and codes.
 struct Parts<'a> {
     spec: VectorSpec,
-    /// Where the vectors stand, if not in the file.
+    /// The log, if the vectors stand there and not in the file.
     log: Option<&'a dyn LoggedVectors>,
     members: Option<IdSetBits>,
     /// The options of the graph; none for a segment without.

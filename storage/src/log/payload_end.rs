@@ -1,7 +1,7 @@
 //! Reading the end of a record's payload through a map of its segment, for bytes that are read at random and often.
 //!
-//! [`PayloadEnds::find`] verifies a record and gives its place. A read by place trusts that and verifies nothing: it copies
-//! bytes. Of a record that was erased meanwhile these are zeros.
+//! [`PayloadEnds::find`] verifies a record and gives its place. A read by place trusts that and verifies nothing: it
+//! copies bytes. Of a record that was erased meanwhile these are zeros.
 //!
 //! Cost: finding copies the record and computes its CRC.
 
@@ -87,8 +87,8 @@ impl PayloadEnds {
         }
     }
 
-    /// Copies the last bytes of the payload of the record at `place` to `out`. False if the log no longer has it, or its
-    /// payload is shorter.
+    /// Copies the last bytes of the payload of the record at `place` to `out`. False if the log no longer has it, or
+    /// its payload is shorter.
     #[must_use]
     pub fn read(&self, place: Place, out: &mut [u8]) -> bool {
         let map = self.map(place);
@@ -110,8 +110,8 @@ impl PayloadEnds {
     }
 }
 
-/// The place of a record that was found in a log: its position, in multiples of 8, above the length of its payload, which
-/// has 25 bits.
+/// The place of a record that was found in a log: its position, in multiples of 8, above the length of its payload,
+/// which has 25 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(NonZero<u64>);
 

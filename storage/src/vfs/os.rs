@@ -8,8 +8,8 @@
 //! - New files have mode 0600 and new directories 0700: memories are private. [`UmaskVfs`] leaves the modes to the
 //!   umask.
 //! - A mapped file that another program cuts does not end the process ([`bus_error`]).
-//! - The `unsafe` blocks of this crate map a file, copy from a map, release mapped pages and freed memory, and handle the signal of a
-//!   cut file.
+//! - The `unsafe` blocks of this crate map a file, copy from a map, release mapped pages and freed memory, and handle
+//!   the signal of a cut file.
 #![allow(unsafe_code)]
 
 mod bus_error;
