@@ -64,8 +64,9 @@ impl PayloadEnds {
         let mut prefix = [0; PREFIX_LEN];
         copy(&mut prefix)?;
         let claim = record::claim(&prefix).ok_or_else(|| damage("no record begins here"))?;
-        let place = Place::of(lsn, claim.payload_len).filter(|_| claim.flags & FLAG_REDACTED == 0);
-        let place = place.ok_or_else(|| none("it was erased, or lies too far behind the beginning"))?;
+        let place = Place::of(segment.number, lsn.0 - segment.first, claim.payload_len);
+        let place = place.filter(|_| claim.flags & FLAG_REDACTED == 0);
+        let place = place.ok_or_else(|| none("it was erased, or is too long or too far behind the beginning"))?;
         if !reader::fits(geometry, segment, lsn.0, claim.stored_len(), segment.end()) {
             return Err(damage("its length does not fit the page or the segment"));
         }
@@ -105,24 +106,29 @@ impl PayloadEnds {
 
     /// The map of the segment that holds the record at `place`, and the record's offset in it.
     fn map(&self, place: Place) -> Option<(&dyn LiveMap, u64)> {
-        let segment = reader::holding(&self.segments, place.lsn())?;
-        Some((segment.live().ok()?, place.lsn() - segment.first))
+        let first = self.segments.first()?.number;
+        let at = usize::try_from(place.segment().checked_sub(first)?).ok()?;
+        let segment = self.segments.get(at).filter(|segment| segment.number == place.segment())?;
+        Some((segment.live().ok()?, place.offset()))
     }
 }
 
-/// The place of a record that was found in a log: its position, in multiples of 8, above the length of its payload,
-/// which has 25 bits.
+/// The place of a record that was found in a log: the number of its segment, the offset in that in multiples of 8, and
+/// the length of its payload, in these numbers of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(NonZero<u64>);
 
-const LENGTH_BITS: u32 = (record::MAX_PAYLOAD as u32).ilog2() + 1;
+const SEGMENT_BITS: u32 = 14;
+const OFFSET_BITS: u32 = 26;
+const LENGTH_BITS: u32 = u64::BITS - SEGMENT_BITS - OFFSET_BITS;
 
 impl Place {
-    /// `None` for a position that does not fit, beyond four tebibytes.
-    fn of(lsn: Lsn, payload_len: usize) -> Option<Self> {
-        let eighths = lsn.0 / ALIGNMENT as u64;
-        let fits = eighths <= u64::MAX >> LENGTH_BITS && lsn.0.is_multiple_of(ALIGNMENT as u64);
-        NonZero::new(eighths << LENGTH_BITS | payload_len as u64).filter(|_| fits).map(Self)
+    /// `None` for what does not fit: a payload of 16 MiB, an offset from 512 MiB on, a segment from number 16,384 on.
+    fn of(segment: u64, offset: u64, payload_len: usize) -> Option<Self> {
+        let (eighths, len) = (offset / ALIGNMENT as u64, payload_len as u64);
+        let fits = segment >> SEGMENT_BITS == 0 && eighths >> OFFSET_BITS == 0 && len >> LENGTH_BITS == 0;
+        let number = NonZero::new((segment << OFFSET_BITS | eighths) << LENGTH_BITS | len);
+        number.filter(|_| fits && offset.is_multiple_of(ALIGNMENT as u64)).map(Self)
     }
 
     /// The place as a number.
@@ -137,8 +143,13 @@ impl Place {
         Self(number)
     }
 
-    fn lsn(self) -> u64 {
-        (self.0.get() >> LENGTH_BITS) * ALIGNMENT as u64
+    fn segment(self) -> u64 {
+        self.0.get() >> (OFFSET_BITS + LENGTH_BITS)
+    }
+
+    /// The offset of the record in its segment.
+    fn offset(self) -> u64 {
+        (self.0.get() >> LENGTH_BITS & ((1 << OFFSET_BITS) - 1)) * ALIGNMENT as u64
     }
 
     fn payload_len(self) -> usize {
@@ -148,5 +159,21 @@ impl Place {
     /// The offset in the record of the last `len` bytes of the payload.
     fn end(self, len: usize) -> u64 {
         (record::PAYLOAD_AT + self.payload_len() - len.min(self.payload_len())) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_what_it_was_made_of_or_none() {
+        for (segment, offset, len) in [(1, 4096, 0), (16_383, (512 << 20) - 8, (16 << 20) - 1), (7, 8, 1)] {
+            let place = Place::of(segment, offset, len).unwrap();
+            assert_eq!((place.segment(), place.offset(), place.payload_len()), (segment, offset, len));
+        }
+        for (segment, offset, len) in [(16_384, 8, 1), (1, 512 << 20, 1), (1, 8, 16 << 20), (1, 9, 1), (0, 0, 0)] {
+            assert_eq!(Place::of(segment, offset, len), None, "{segment} {offset} {len}");
+        }
     }
 }
