@@ -37,7 +37,7 @@ pub mod words;
 
 pub use error::{Error, Result};
 pub use hit::Hit;
-pub use logged::LoggedVectors;
+pub use logged::{LoggedVectors, Places};
 pub use rows::{Rows, RowsView};
 pub use segment::{BuildOptions, TailView, VectorSegment, VectorTail, build_segment};
 pub use spec::{Encoding, Metric, VectorSpec};

@@ -34,12 +34,21 @@ pub trait LoggedVectors: Send + Sync + Debug {
 
 /// The places of a segment's vectors in the log, as far as they were found.
 #[derive(Debug)]
-pub(crate) struct Places(Vec<AtomicU64>);
+pub struct Places(Vec<AtomicU64>);
 
 impl Places {
     /// None of `count`.
     pub(crate) fn none(count: usize) -> Self {
         Self((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Appends the place of the next vector, if it is known.
+    pub(crate) fn push(&mut self, place: Option<NonZero<u64>>) {
+        self.0.push(AtomicU64::new(place.map_or(0, NonZero::get)));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     fn get(&self, position: usize) -> Option<NonZero<u64>> {
@@ -107,6 +116,11 @@ impl<'a> LoggedRows<'a> {
                 take(Components::F32(scratch))
             }
         })
+    }
+
+    /// The place of the vector at `position`, if it was found.
+    pub(crate) fn place(&self, position: usize) -> Option<NonZero<u64>> {
+        self.places.get(position)
     }
 
     /// Announces that the vector at `position`, of so many bytes, will be read soon.

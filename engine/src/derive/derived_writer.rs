@@ -178,9 +178,9 @@ impl<'a> DerivedWriter<'a> {
         let options = BuildOptions { threads, graph_from, scorer: self.scorer, log, ..BuildOptions::default() };
         let segments: Vec<&VectorSegment> = sources.iter().map(AsRef::as_ref).collect();
         let vfs = self.files.vfs.as_ref();
-        merge_segments(&segments, None, (identity, Some(self.head)), (vfs, &path), &options)?;
+        let places = merge_segments(&segments, None, (identity, Some(self.head)), (vfs, &path), &options)?;
         let file = SegmentFile::open(vfs, &path, VECTOR_SEGMENT_KIND, &identity)?;
-        Ok(Arc::new(VectorSegment::open(file, &segments[0].spec())?))
+        Ok(Arc::new(VectorSegment::open(file, &segments[0].spec())?.with_places(places)))
     }
 
     /// Writes the vector tail of a layer and runs the merges that are due then. Returns all its vector segments, or

@@ -241,9 +241,9 @@ impl NewFiles<'_> {
             let (path, identity) = self.name(Form::Vectors, place);
             let sources: Vec<&VectorSegment> = go.iter().map(AsRef::as_ref).collect();
             let (vfs, made) = (self.core.files.vfs.as_ref(), (identity, Some(self.state.head)));
-            merge_segments(&sources, Some(&self.keep), made, (vfs, &path), &options)?;
+            let places = merge_segments(&sources, Some(&self.keep), made, (vfs, &path), &options)?;
             let file = SegmentFile::open(vfs, &path, VECTOR_SEGMENT_KIND, &identity)?;
-            stay.push(Arc::new(VectorSegment::open(file, &spec)?));
+            stay.push(Arc::new(VectorSegment::open(file, &spec)?.with_places(places)));
         }
         Ok(LayerVectors { segments: Arc::new(stay), tail: TailView::empty(spec) })
     }

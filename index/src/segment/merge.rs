@@ -26,7 +26,7 @@ use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hnsw::calibrate::Coded;
 use crate::hnsw::params::{BuildOptions, Params};
-use crate::logged::LoggedVectors;
+use crate::logged::{LoggedVectors, Places};
 use crate::quantize::{CodeErrors, Codes, CodingErrors, KnownCodes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
@@ -38,7 +38,8 @@ use crate::spec::{Encoding, Metric, VectorSpec};
 pub const LINK_BYTES: u64 = 352;
 
 /// Writes to `path` the segment of the vectors of `segments` whose ids are in `keep`, or of all if it is `None`. `made`
-/// is the file's identity and the commit of the log it is made from.
+/// is the file's identity and the commit of the log it is made from. Returns the places of the vectors, if they stand in
+/// the log, for [`VectorSegment::with_places`].
 ///
 /// # Errors
 /// [`Error::Empty`] if `keep` keeps nothing, [`Error::Mismatch`] for segments of different spaces,
@@ -50,7 +51,7 @@ pub fn merge_segments(
     made: (FileIdentity, Option<LogHead>),
     (vfs, path): (&dyn Vfs, &Path),
     options: &BuildOptions<'_>,
-) -> Result<()> {
+) -> Result<Option<Places>> {
     let Some(spec) = segments.first().map(|segment| segment.spec()) else {
         return Err(Error::Empty);
     };
@@ -72,7 +73,11 @@ pub fn merge_segments(
     for (new, origin) in order.iter().enumerate().filter(|(_, origin)| Some(origin.segment as usize) == extended) {
         kept[origin.position as usize] = new as u32;
     }
-    let log = options.log.filter(|log| is_graph && spec.encoding != Encoding::I8 && all_stand_in(*log, &views, &order));
+    let places = match options.log.filter(|_| is_graph && spec.encoding != Encoding::I8) {
+        Some(log) => all_in(log, &views, &order),
+        None => None,
+    };
+    let log = options.log.filter(|_| places.is_some());
     let ids: Vec<u32> = order.iter().map(|origin| origin.id).collect();
     let members = IdSetBits::of(&ids).filter(|_| is_graph);
     let decode = |at: usize, vector: &mut [f32]| {
@@ -103,24 +108,29 @@ pub fn merge_segments(
         base = segments[at].extended(&kept)?;
     }
     let parts = Parts { spec, log, members, link: is_graph.then_some(options) };
-    finish(file, base.as_ref(), parts)
+    finish(file, base.as_ref(), parts)?;
+    Ok(places)
 }
 
-/// True if the log has the vectors that are not read from it anyway, with the same bytes.
-fn all_stand_in(log: &dyn LoggedVectors, views: &[RowsView<'_>], order: &[Origin]) -> bool {
-    let mut logged = Vec::new();
-    order.iter().all(|origin| {
-        let position = origin.position as usize;
-        let row = views[origin.segment as usize].slice(position, position + 1);
-        if let VectorsView::Logged(_) = row.vectors() {
-            return true;
+/// The places of the vectors in the log, if it has all that are not read from it anyway, with the same bytes.
+fn all_in(log: &dyn LoggedVectors, views: &[RowsView<'_>], order: &[Origin]) -> Option<Places> {
+    let (mut places, mut logged) = (Places::none(0), Vec::new());
+    for origin in order {
+        let (view, position) = (&views[origin.segment as usize], origin.position as usize);
+        if let VectorsView::Logged(rows) = view.vectors() {
+            places.push(rows.place(position));
+            continue;
         }
         // A damaged vector is not there, and its segment is asked for damage later.
-        row.encoded().is_some_and(|encoded| {
-            logged.resize(encoded.bytes.len(), 0);
-            log.find(origin.id, &mut logged).is_some() && logged == *encoded.bytes
-        })
-    })
+        let row = view.slice(position, position + 1).encoded()?;
+        logged.resize(row.bytes.len(), 0);
+        let place = log.find(origin.id, &mut logged)?;
+        if logged != *row.bytes {
+            return None;
+        }
+        places.push(Some(place));
+    }
+    Some(places)
 }
 
 /// The parts of a merged segment that not all have.

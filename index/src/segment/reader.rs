@@ -154,6 +154,15 @@ impl VectorSegment {
         self.head.is_logged
     }
 
+    /// The same segment with the places of its vectors, which the merge that wrote it found.
+    #[must_use]
+    pub fn with_places(self, places: Option<Places>) -> Self {
+        match places.filter(|places| self.head.is_logged && places.len() == self.len()) {
+            Some(places) => Self { places, ..self },
+            None => self,
+        }
+    }
+
     /// Its file.
     pub fn file(&self) -> &SegmentFile {
         &self.file

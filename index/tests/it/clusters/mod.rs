@@ -75,9 +75,9 @@ pub fn merged(
     options: &BuildOptions<'_>,
 ) -> holotype_index::Result<VectorSegment> {
     let (vfs, path) = (SimVfs::new(), Path::new("/merged.vseg"));
-    merge_segments(segments, keep, (IDENTITY, None), (&vfs, path), options)?;
+    let places = merge_segments(segments, keep, (IDENTITY, None), (&vfs, path), options)?;
     let file = SegmentFile::open(&vfs, path, layout::KIND, &IDENTITY)?;
-    VectorSegment::open(file, &segments[0].spec())
+    Ok(VectorSegment::open(file, &segments[0].spec())?.with_places(places))
 }
 
 pub fn segment(rows: &Rows) -> VectorSegment {
