@@ -38,8 +38,8 @@ use crate::spec::{Encoding, Metric, VectorSpec};
 pub const LINK_BYTES: u64 = 352;
 
 /// Writes to `path` the segment of the vectors of `segments` whose ids are in `keep`, or of all if it is `None`. `made`
-/// is the file's identity and the commit of the log it is made from. Returns the places of the vectors, if they stand in
-/// the log, for [`VectorSegment::with_places`].
+/// is the file's identity and the commit of the log it is made from. Returns the places of the vectors, if they stand
+/// in the log, for [`VectorSegment::with_places`].
 ///
 /// # Errors
 /// [`Error::Empty`] if `keep` keeps nothing, [`Error::Mismatch`] for segments of different spaces,

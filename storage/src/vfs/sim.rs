@@ -586,8 +586,8 @@ impl VfsFile for SimFile {
         Ok(())
     }
 
-    /// Takes effect even if the call fails: no system keeps a lock that its owner gave up, and a process that waited for
-    /// one of its own locks would wait for ever.
+    /// Takes effect even if the call fails: no system keeps a lock that its owner gave up, and a process that waited
+    /// for one of its own locks would wait for ever.
     fn unlock(&self, range: Range<u64>) -> io::Result<()> {
         self.vfs.state().locks.retain(|held| held.handle != self.handle || held.range != range);
         self.vfs.shared.unlocked.notify_all();
