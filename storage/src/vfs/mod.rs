@@ -12,7 +12,8 @@
 //! 5. Locks belong to the handle that took them, conflict with every other handle in this or another process, and end
 //!    with the handle. They are advisory and may lie past the end of the file.
 //! 6. A [`Mapping`] starts on a 64-byte boundary. Only files that are never written or shortened again may be mapped;
-//!    where another program does so nevertheless, lost pages read as zeros and [`Mapping::is_cut`] says so.
+//!    where another program does so nevertheless, lost pages read as zeros and [`Mapping::is_cut`] says so. Files that
+//!    are still written may have a [`LiveMap`], whose bytes are only copied out.
 //! 7. `open` and `map` refuse a symbolic link as the last component of a path. Directories above may be links;
 //!    [`refuse_symlink`] checks those inside a database.
 
