@@ -123,7 +123,7 @@ pub enum Error {
         kind: u8,
     },
     /// An earlier write failed; this handle refuses further writes.
-    #[error("this handle refuses writes because an earlier one failed: {detail}; close the database and open it again")]
+    #[error("this handle refuses writes because an earlier one failed: {detail}; close it and open the database again")]
     Poisoned {
         /// The earlier failure.
         detail: String,

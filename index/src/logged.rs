@@ -84,6 +84,16 @@ pub(crate) enum Components<'a> {
     F16(&'a [f16]),
 }
 
+impl<'a> Components<'a> {
+    /// Their bytes, in the processor's order.
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::F32(numbers) => bytemuck::cast_slice(numbers),
+            Self::F16(numbers) => bytemuck::cast_slice(numbers),
+        }
+    }
+}
+
 thread_local! {
     /// The memory that a vector is copied to; as many numbers as a vector of f32 needs.
     static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };

@@ -94,14 +94,12 @@ impl Rows {
                 codes.extend_from_slice(more_codes);
                 scales.extend_from_slice(more_scales);
             }
-            (Vectors::F32(all), VectorsView::Logged(_)) => rows.each_logged(|vector| match vector {
-                Components::F32(more) => all.extend_from_slice(more),
-                Components::F16(more) => all.extend(more.iter().map(|x| x.to_f32())),
-            }),
-            (Vectors::F16(all), VectorsView::Logged(_)) => rows.each_logged(|vector| match vector {
-                Components::F32(more) => all.extend(more.iter().map(|x| f16::from_f32(*x))),
-                Components::F16(more) => all.extend_from_slice(more),
-            }),
+            (Vectors::F32(all), VectorsView::Logged(_)) => {
+                rows.each_logged(|vector| all.extend_from_slice(bytemuck::cast_slice(vector.bytes())));
+            }
+            (Vectors::F16(all), VectorsView::Logged(_)) => {
+                rows.each_logged(|vector| all.extend_from_slice(bytemuck::cast_slice(vector.bytes())));
+            }
             _ => unreachable!("the same space means the same encoding"),
         }
     }
@@ -300,10 +298,7 @@ impl<'a> RowsView<'a> {
             VectorsView::I8 { codes, scales } => EncodedRows { bytes: bytemuck::cast_slice(codes).into(), scales },
             VectorsView::Logged(_) => {
                 let mut bytes = Vec::with_capacity(self.len() * self.width());
-                self.each_logged(|vector| match vector {
-                    Components::F32(vector) => bytes.extend_from_slice(bytemuck::cast_slice(vector)),
-                    Components::F16(vector) => bytes.extend_from_slice(bytemuck::cast_slice(vector)),
-                });
+                self.each_logged(|vector| bytes.extend_from_slice(vector.bytes()));
                 EncodedRows { bytes: bytes.into(), scales: &[] }
             }
         })

@@ -61,7 +61,7 @@ const LANES: usize = 8;
 const MAX_LEVEL: f32 = 7.0;
 
 /// The same word of the signs of eight vectors. A block of eight has one for each word of a vector.
-type Lanes = [u64; SIDE_BY_SIDE];
+pub(crate) type Lanes = [u64; SIDE_BY_SIDE];
 
 /// The words of a vector's signs.
 fn words(dim: usize) -> usize {

@@ -259,35 +259,15 @@ impl RecordView<'_> {
     }
 }
 
-/// The claims of a record's first bytes. Nothing of it is verified.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
-    pub(crate) flags: u8,
-    pub(crate) payload_len: usize,
-}
-
-impl Claim {
-    /// The record's length, with padding.
-    pub(crate) fn stored_len(&self) -> usize {
-        stored_len(self.payload_len)
-    }
-}
-
-/// The claims of a record's first bytes; `None` for bytes that are not a record prefix. The caller must check that the
-/// length fits the page or the segment.
-pub(crate) fn claim(prefix: &[u8]) -> Option<Claim> {
+/// The length that a record's first bytes claim, with padding; `None` for bytes that are not a record prefix. The
+/// caller must check that it fits the page or the segment.
+pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
     let prefix = prefix.get(..PREFIX_LEN)?;
     if prefix[MARK_AT..CRC_AT] != MARK || prefix[KIND_AT] == 0 {
         return None;
     }
-    let payload_len = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]) as usize;
-    let claim = Claim { flags: prefix[FLAGS_AT], payload_len };
-    (payload_len <= MAX_PAYLOAD).then_some(claim)
-}
-
-/// The length that a record's first bytes claim, with padding; `None` for bytes that are not a record prefix.
-pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
-    claim(prefix).map(|claim| claim.stored_len())
+    let length = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]) as usize;
+    (length <= MAX_PAYLOAD).then(|| stored_len(length))
 }
 
 /// A possible record in a page, not checked yet.

@@ -210,6 +210,8 @@ struct Rebuilder<'scope, 'env> {
     unseen_origins: Vec<Head>,
     state: State,
     blocks: Blocks,
+    /// The records of the log, once vectors are linked.
+    payloads: Option<PayloadEnds>,
     /// Vectors that are not in force yet, by epoch and item, and the last commit that put some in force.
     staged_vectors: BTreeMap<u64, BTreeMap<u32, Vec<u8>>>,
     reembedded: Option<u64>,
@@ -244,6 +246,7 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
             unseen_origins,
             state,
             blocks: Blocks::default(),
+            payloads: None,
             staged_vectors: BTreeMap::new(),
             reembedded: None,
             tree: Vec::new(),
@@ -383,6 +386,15 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
         }
     }
 
+    /// The records of the log, which is being read and has no handle yet.
+    fn payloads(&mut self) -> Result<PayloadEnds> {
+        if let Some(payloads) = &self.payloads {
+            return Ok(payloads.clone());
+        }
+        let files = self.files_writer.files;
+        Ok(self.payloads.insert(PayloadEnds::open(&files.vfs, &files.log_dir())?).clone())
+    }
+
     /// Writes a segment for every layer whose tail holds at least `least` vectors.
     fn write_vector_segments(&mut self, least: u64) -> Result<()> {
         let limit = self.files_writer.options.memory_limit;
@@ -396,9 +408,9 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
                 continue;
             }
             let mut changes = ManifestChanges::default();
-            let files = self.files_writer.files;
-            let log = self.state.vectors_in_log(PayloadEnds::open(&files.vfs, &files.log_dir())?);
-            let segments = self.files_writer.vectors(layer, &log, place, &mut changes)?;
+            let log = self.payloads()?;
+            let log = self.state.vectors_in_log(log);
+            let segments = self.files_writer.vectors(&self.state.layers[number], &log, place, &mut changes)?;
             if let (Some(vectors), Some(segments)) = (&mut self.state.layers[number].vectors, segments) {
                 vectors.segments = segments;
                 vectors.tail = TailView::empty(vectors.tail.spec());

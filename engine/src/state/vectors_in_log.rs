@@ -26,9 +26,8 @@ impl fmt::Debug for VectorsInLog {
 impl LoggedVectors for VectorsInLog {
     fn find(&self, id: u32, out: &mut [u8]) -> Option<NonZero<u64>> {
         let (lsn, is_redacted) = self.attributes.location_of(ItemId(id)).ok()?;
-        let (kind, place) = self.payloads.find(Lsn(lsn)).ok()?;
-        let is_there = !is_redacted && ends_with_vector(kind) && self.payloads.read(place, out);
-        is_there.then_some(place.to_number())
+        let (kind, place) = self.payloads.find(Lsn(lsn), out).ok()?;
+        (!is_redacted && ends_with_vector(kind)).then(|| place.to_number())
     }
 
     fn copy(&self, place: NonZero<u64>, out: &mut [u8]) -> bool {

@@ -114,9 +114,8 @@ impl Job {
             }
             Err(error) => {
                 let told = error.to_string();
-                let says_what_to_do = ["open the database again", "reopen the database", "open it again"]
-                    .iter()
-                    .any(|it| told.contains(it));
+                let says_what_to_do =
+                    ["open the database again", "reopen the database"].iter().any(|it| told.contains(it));
                 assert!(says_what_to_do, "{context}: {told}");
             }
         }

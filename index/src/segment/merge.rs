@@ -26,7 +26,7 @@ use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hnsw::calibrate::Coded;
 use crate::hnsw::params::{BuildOptions, Params};
-use crate::logged::{LoggedVectors, Places};
+use crate::logged::{LoggedRows, LoggedVectors, Places};
 use crate::quantize::{CodeErrors, Codes, CodingErrors, KnownCodes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
@@ -77,7 +77,7 @@ pub fn merge_segments(
         Some(log) => all_in(log, &views, &order),
         None => None,
     };
-    let log = options.log.filter(|_| places.is_some());
+    let logged = options.log.zip(places.as_ref()).map(|(log, places)| LoggedRows::new(log, places, None));
     let ids: Vec<u32> = order.iter().map(|origin| origin.id).collect();
     let members = IdSetBits::of(&ids).filter(|_| is_graph);
     let decode = |at: usize, vector: &mut [f32]| {
@@ -86,11 +86,11 @@ pub fn merge_segments(
     };
     let signer = if is_graph { None } else { Signer::train(spec, order.len(), decode) };
     let content =
-        Content { is_graph, is_logged: log.is_some(), has_members: members.is_some(), has_signs: signer.is_some() };
+        Content { is_graph, is_logged: logged.is_some(), has_members: members.is_some(), has_signs: signer.is_some() };
     let mut file = MergedFile::create((vfs, path), made, content.of(spec, ids.len()))?;
     file.append(layout::IDS, &ids)?;
     drop(ids);
-    if log.is_none() {
+    if logged.is_none() {
         copy_vectors(&mut file, &views, &order)?;
     }
     if let Some(signer) = &signer {
@@ -107,7 +107,7 @@ pub fn merge_segments(
         segments[at].check_all()?;
         base = segments[at].extended(&kept)?;
     }
-    let parts = Parts { spec, log, members, link: is_graph.then_some(options) };
+    let parts = Parts { spec, logged, members, link: is_graph.then_some(options) };
     finish(file, base.as_ref(), parts)?;
     Ok(places)
 }
@@ -205,8 +205,8 @@ fn copy_logged(file: &mut MergedFile<'_>, rows: &RowsView<'_>) -> Result<()> {
 /// A merged segment but for its vectors and codes.
 struct Parts<'a> {
     spec: VectorSpec,
-    /// The log, if the vectors stand there and not in the file.
-    log: Option<&'a dyn LoggedVectors>,
+    /// The vectors, if they stand in the log and not in the file.
+    logged: Option<LoggedRows<'a>>,
     members: Option<IdSetBits>,
     /// The options of the graph; none for a segment without.
     link: Option<&'a BuildOptions<'a>>,
@@ -214,8 +214,8 @@ struct Parts<'a> {
 
 /// Adds codes, and a graph where one is due, to a file that has ids and vectors. `base` is the graph to extend.
 fn finish(mut file: MergedFile<'_>, base: Option<&(Extended<'_>, Params)>, parts: Parts<'_>) -> Result<()> {
-    let Parts { spec, log, members, link } = parts;
-    let written = file.rows(spec, log)?;
+    let Parts { spec, logged, members, link } = parts;
+    let written = file.rows(spec, logged)?;
     let rows = written.view()?;
     let extended = base.map(|(extended, _)| extended);
     let mut head = writer::head(&rows, extended.map_or_else(|| rows.longest(), |known| known.longest(&rows)))?;

@@ -12,7 +12,7 @@ use holotype_storage::vfs::{Mapping, Vfs};
 
 use super::layout;
 use crate::error::{Error, Result};
-use crate::logged::{LoggedRows, LoggedVectors, Places};
+use crate::logged::LoggedRows;
 use crate::rows::{RowsView, VectorsView};
 use crate::spec::{Encoding, VectorSpec};
 
@@ -48,14 +48,14 @@ pub(super) struct WrittenRows<'l> {
 
 enum WrittenVectors<'l> {
     Here { vectors: Written, scales: Option<Written> },
-    Logged(&'l dyn LoggedVectors, Places),
+    Logged(LoggedRows<'l>),
 }
 
 impl WrittenRows<'_> {
     /// The vectors with their ids.
     pub(super) fn view(&self) -> Result<RowsView<'_>> {
         let vectors = match &self.vectors {
-            WrittenVectors::Logged(log, places) => VectorsView::Logged(LoggedRows::new(*log, places, None)),
+            WrittenVectors::Logged(rows) => VectorsView::Logged(*rows),
             WrittenVectors::Here { vectors, scales } => match self.spec.encoding {
                 Encoding::F32 => VectorsView::F32(vectors.numbers("VECS")?),
                 Encoding::F16 => VectorsView::F16(vectors.numbers("VECS")?),
@@ -102,11 +102,11 @@ impl<'v> MergedFile<'v> {
         Ok(Written { map, range })
     }
 
-    /// The ids and the vectors, which end here. `log` is where the vectors stand if they were not written.
-    pub(super) fn rows<'l>(&mut self, spec: VectorSpec, log: Option<&'l dyn LoggedVectors>) -> Result<WrittenRows<'l>> {
+    /// The ids and the vectors, which end here. `logged` are the vectors if they were not written.
+    pub(super) fn rows<'l>(&mut self, spec: VectorSpec, logged: Option<LoggedRows<'l>>) -> Result<WrittenRows<'l>> {
         let ids = self.written(layout::IDS)?;
-        let vectors = match log {
-            Some(log) => WrittenVectors::Logged(log, Places::none(ids.range.len() / size_of::<u32>())),
+        let vectors = match logged {
+            Some(rows) => WrittenVectors::Logged(rows),
             None => {
                 let scales = (spec.encoding == Encoding::I8).then(|| self.written(layout::SCALES)).transpose()?;
                 WrittenVectors::Here { vectors: self.written(layout::VECTORS)?, scales }

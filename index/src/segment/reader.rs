@@ -9,6 +9,8 @@
 //! Cost of opening: about a thousandth of the file is read, for block checksums. Ids that are not dense take an eighth
 //! of a byte per id in their range, plus half of that for ranks.
 
+use std::sync::OnceLock;
+
 use holotype_storage::segment_file::SegmentFile;
 
 use super::guard::{self, CheckedSection, Guard, SectionKind};
@@ -38,8 +40,8 @@ pub struct VectorSegment {
     /// Present with scan codes.
     quantizer: Option<Quantizer>,
     graph: Option<GraphParts>,
-    /// The places of vectors in the log.
-    places: Places,
+    /// The places of vectors in the log, once they are read.
+    places: OnceLock<Places>,
     pool: Pool,
     part_id: PartId,
 }
@@ -102,8 +104,8 @@ impl VectorSegment {
             return Err(Error::Mismatch { expected: spec.to_string(), found: head.spec.to_string() });
         }
         let (pool, part_id) = (Pool::default(), PartId::next());
-        let places = Places::none(if head.is_logged { head.count as usize } else { 0 });
-        let mut segment = Self { file, head, members: None, quantizer: None, graph: None, places, pool, part_id };
+        let mut segment =
+            Self { file, head, members: None, quantizer: None, graph: None, places: OnceLock::new(), pool, part_id };
         segment.members = segment.check_ids()?;
         segment.check_vectors()?;
         segment.quantizer = segment.check_codes()?;
@@ -158,7 +160,7 @@ impl VectorSegment {
     #[must_use]
     pub fn with_places(self, places: Option<Places>) -> Self {
         match places.filter(|places| self.head.is_logged && places.len() == self.len()) {
-            Some(places) => Self { places, ..self },
+            Some(places) => Self { places: OnceLock::from(places), ..self },
             None => self,
         }
     }
@@ -262,7 +264,8 @@ impl VectorSegment {
         let [of_vectors, _, _, of_ids, ..] = self.checked()?;
         let ids = self.large(layout::IDS, "IDS ")?;
         if self.head.is_logged {
-            let rows = LoggedRows::new(log.ok_or(Error::NoLog)?, &self.places, Some(self));
+            let places = self.places.get_or_init(|| Places::none(self.len()));
+            let rows = LoggedRows::new(log.ok_or(Error::NoLog)?, places, Some(self));
             return Ok(RowsView::new(self.head.spec, ids, VectorsView::Logged(rows)).checked(None, of_ids));
         }
         let vectors = match self.head.spec.encoding {

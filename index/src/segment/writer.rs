@@ -13,7 +13,7 @@ use crate::hnsw::params::{BuildOptions, Params};
 use crate::quantize::{CodeErrors, Codes, CodingErrors, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
-use crate::signs::Signer;
+use crate::signs::{Lanes, Signer};
 
 /// A segment of fewer vectors has no scan codes: encoding the query would cost more than they save.
 pub(super) const CODED_FROM: usize = 256;
@@ -192,10 +192,10 @@ fn write_flat(mut head: Head, rows: Rows, identity: FileIdentity) -> SegmentFile
 }
 
 /// The sections of signs, if they pay.
-fn signs(rows: &RowsView<'_>) -> Option<(Vec<[u64; 8]>, Vec<f32>)> {
+fn signs(rows: &RowsView<'_>) -> Option<(Vec<Lanes>, Vec<f32>)> {
     let signer = Signer::train(rows.spec(), rows.len(), |at, vector| rows.decode(at, vector))?;
     let mut signs = Vec::new();
-    let append = |piece: &[[u64; 8]]| {
+    let append = |piece: &[Lanes]| {
         signs.extend_from_slice(piece);
         Ok(())
     };

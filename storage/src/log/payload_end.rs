@@ -1,7 +1,7 @@
 //! Reading the end of a record's payload through a map of its segment, for bytes that are read at random and often.
 //!
-//! [`PayloadEnds::find`] verifies a record and gives its place. A read by place trusts that and verifies nothing: it
-//! copies bytes. Of a record that was erased meanwhile these are zeros.
+//! [`PayloadEnds::find`] verifies a record, and gives the end of its payload and its place. A read by place trusts that
+//! and verifies nothing: it copies bytes. Of a record that was erased meanwhile these are zeros.
 //!
 //! Cost: finding copies the record and computes its CRC.
 
@@ -15,15 +15,13 @@ use super::position::Lsn;
 use super::reader::{self, SegmentTable};
 use super::segment::Segment;
 use super::writer::Geometry;
+use crate::chain::Hash;
 use crate::error::{Error, Result};
-use crate::record::{self, ALIGNMENT, FLAG_REDACTED, PREFIX_LEN, Parsed};
+use crate::record::{self, ALIGNMENT, FLAG_REDACTED, RecordView};
 use crate::recovery;
 use crate::vfs::{LiveMap, Vfs};
 
-/// The length of most records, which are then read at once.
-const USUAL_LEN: usize = 2 << 10;
-
-/// The ends of the payloads in a log, in the segments that it has now. A clone is two pointers.
+/// The ends of the payloads in a log, in the segments that it has now.
 #[derive(Clone, Debug)]
 pub struct PayloadEnds {
     geometry: Geometry,
@@ -47,45 +45,32 @@ impl PayloadEnds {
         Ok(Self { geometry, segments: Arc::new(segments) })
     }
 
-    /// Verifies the record at `lsn`, which is in its file; returns its type, and its place.
+    /// Verifies the record at `lsn`, which is in its file, and copies the last bytes of its payload to `out`. Returns
+    /// its type, and its place.
     ///
     /// # Errors
-    /// [`Error::NoRecord`] for a position that holds none, or an erased one; [`Error::Damaged`] for bytes that are no
-    /// record; [`Error::Io`].
-    pub fn find(&self, lsn: Lsn) -> Result<(u8, Place)> {
-        let geometry = &self.geometry;
+    /// [`Error::NoRecord`] for a position that holds none, an erased one, or one with a shorter payload, and for one
+    /// that has no [`Place`]; [`Error::Damaged`] for bytes that are no record; [`Error::Io`].
+    pub fn find(&self, lsn: Lsn, out: &mut [u8]) -> Result<(u8, Place)> {
         let none = |why: &str| Error::NoRecord { lsn, why: why.into() };
         let segment = reader::holding(&self.segments, lsn.0).ok_or_else(|| none("no segment holds it"))?;
-        let damage = |what: &str| Error::Damaged(segment.damage(lsn.0, geometry.page, what));
-        let copy = |out: &mut [u8]| match segment.live()?.copy(lsn.0 - segment.first, out) {
+        let map = segment.live()?;
+        let read = |buf: &mut [u8], offset| match map.copy(offset, buf) {
             true => Ok(()),
-            false => Err(damage("the file ends before it")),
+            false => Err(Error::Damaged(segment.damage(lsn.0, self.geometry.page, "the file ends before it"))),
         };
-        let mut prefix = [0; PREFIX_LEN];
-        copy(&mut prefix)?;
-        let claim = record::claim(&prefix).ok_or_else(|| damage("no record begins here"))?;
-        let place = Place::of(segment.number, lsn.0 - segment.first, claim.payload_len);
-        let place = place.filter(|_| claim.flags & FLAG_REDACTED == 0);
-        let place = place.ok_or_else(|| none("it was erased, or is too long or too far behind the beginning"))?;
-        if !reader::fits(geometry, segment, lsn.0, claim.stored_len(), segment.end()) {
-            return Err(damage("its length does not fit the page or the segment"));
-        }
-        let (mut usual, mut long) = ([0; USUAL_LEN], Vec::new());
-        let whole = match usual.get_mut(..claim.stored_len()) {
-            Some(whole) => whole,
-            None => {
-                long.resize(claim.stored_len(), 0);
-                &mut long[..]
+        let take = |view: RecordView<'_>| {
+            if view.flags & FLAG_REDACTED != 0 {
+                return None;
             }
+            let start = view.payload.len().checked_sub(out.len())?;
+            out.copy_from_slice(view.payload.get(start..)?);
+            Some((view.kind, Place::of(segment.number, lsn.0 - segment.first, view.payload.len())?))
         };
-        copy(whole)?;
-        let at = record::Place { segment: segment.number, offset: lsn.0 - segment.first };
         // A hash is given, since computing it would take longer than all else.
-        match record::parse_hashed(whole, &geometry.seed, at, Some(Default::default())) {
-            Parsed::Record(view) if view.payload.len() == place.payload_len() => Ok((view.kind, place)),
-            Parsed::Fault(what) => Err(damage(&what)),
-            Parsed::Record(_) | Parsed::Blank => Err(damage("it was erased or overwritten")),
-        }
+        let wanted = (lsn, Some(Hash::default()));
+        let found = reader::read_in(&self.geometry, (segment, segment.end()), wanted, read, take)?;
+        found.ok_or_else(|| none("it was erased, is shorter, or lies too far behind the beginning"))
     }
 
     /// Copies the last bytes of the payload of the record at `place` to `out`. False if the log no longer has it, or

@@ -129,10 +129,23 @@ fn read_once<T>(
     if lsn.0 >= end {
         return Err(none("the log ends before it"));
     }
+    let segment = table.of(lsn.0).ok_or_else(|| none("no segment holds it"))?;
+    read_in(geometry, (&segment, end), (lsn, hash), |buf, offset| segment.read(buf, offset), take)
+}
+
+/// Returns the result of `take` for the record at `lsn`, whose hash may be given. It is in this segment, of which
+/// `read` fills a buffer from an offset, and in a log that ends at `end`.
+pub(super) fn read_in<T>(
+    geometry: &Geometry,
+    (segment, end): (&Segment, u64),
+    (lsn, hash): (Lsn, Option<Hash>),
+    read: impl Fn(&mut [u8], u64) -> Result<()>,
+    take: impl FnOnce(RecordView<'_>) -> T,
+) -> Result<T> {
+    let none = |why: &str| Error::NoRecord { lsn, why: why.into() };
     if !lsn.0.is_multiple_of(ALIGNMENT as u64) {
         return Err(none("records start on multiples of 8"));
     }
-    let segment = table.of(lsn.0).ok_or_else(|| none("no segment holds it"))?;
     let page = geometry.page;
     let offset = lsn.0 - segment.first;
     if offset < page.bytes() {
@@ -144,15 +157,15 @@ fn read_once<T>(
     }
     let mut first = [0; FIRST_READ_LEN];
     let first = first.get_mut(..room.min(FIRST_READ_LEN)).unwrap_or_default();
-    segment.read(first, offset)?;
+    read(first, offset)?;
     let known = first.len();
     let mut whole = Vec::new();
     let bytes = match record::claimed_len(first) {
-        Some(stored_len) if stored_len > known && fits(geometry, &segment, lsn.0, stored_len, end) => {
+        Some(stored_len) if stored_len > known && fits(geometry, segment, lsn.0, stored_len, end) => {
             whole.resize(stored_len, 0);
             let (front, rest) = whole.split_at_mut(known);
             front.copy_from_slice(first);
-            segment.read(rest, offset + known as u64)?;
+            read(rest, offset + known as u64)?;
             &*whole
         }
         _ => &*first,
@@ -165,7 +178,7 @@ fn read_once<T>(
 }
 
 /// True if a record of this length can be at this position: within a page, or alone in a run of pages.
-pub(super) fn fits(geometry: &Geometry, segment: &Segment, position: u64, stored_len: usize, end: u64) -> bool {
+fn fits(geometry: &Geometry, segment: &Segment, position: u64, stored_len: usize, end: u64) -> bool {
     let page = geometry.page;
     let within = page.within(position);
     let in_page = within + stored_len <= page.capacity();

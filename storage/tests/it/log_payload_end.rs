@@ -15,8 +15,11 @@ fn ends_are_those_of(vfs: &Arc<dyn Vfs>, log: &Log) {
     let opened = PayloadEnds::open(vfs, log.dir()).unwrap();
     for (record, lsn) in new.iter().zip(&lsns) {
         for ends in [&log.payload_ends(), &opened] {
-            let (kind, place) = ends.find(*lsn).unwrap();
-            assert_eq!(kind, record.kind);
+            let mut whole = vec![0; record.payload.len()];
+            let (kind, place) = ends.find(*lsn, &mut whole).unwrap();
+            assert_eq!((kind, &whole), (record.kind, &record.payload));
+            let longer = ends.find(*lsn, &mut vec![0; record.payload.len() + 1]);
+            assert!(matches!(longer, Err(Error::NoRecord { .. })), "{longer:?}");
             let place = Place::from_number(place.to_number());
             for len in [0, 1, record.payload.len() / 2, record.payload.len()] {
                 let mut end = vec![0; len];
@@ -29,7 +32,7 @@ fn ends_are_those_of(vfs: &Arc<dyn Vfs>, log: &Log) {
     }
     let nowhere = [log.end(), Lsn(log.end().0 + (1 << 30)), Lsn(lsns[0].0 + 8), Lsn(lsns[0].0 + 1), Lsn(u64::MAX)];
     for lsn in nowhere {
-        assert!(log.payload_ends().find(lsn).is_err());
+        assert!(log.payload_ends().find(lsn, &mut []).is_err());
     }
 }
 
@@ -49,12 +52,12 @@ fn what_was_erased_after_it_was_found_is_not_read_again() {
         let lsn = log.append(&[NewRecord { kind: 9, payload: vec![7; 200] }], 1).unwrap().lsns[0];
         log.flush().unwrap();
         let (ends, mut end) = (log.payload_ends(), [0; 100]);
-        let (kind, place) = ends.find(lsn).unwrap();
+        let (kind, place) = ends.find(lsn, &mut end).unwrap();
         assert!(kind == 9 && ends.read(place, &mut end) && end == [7; 100]);
         let (_, redaction) = log.append_redaction(&[], &[Erase { lsn, replacement: None }], 2).unwrap();
         log.complete_redaction(&redaction).unwrap();
         assert!(ends.read(place, &mut end) && end == [0; 100], "nothing is left of it");
-        assert!(matches!(ends.find(lsn), Err(Error::NoRecord { .. })));
+        assert!(matches!(ends.find(lsn, &mut end), Err(Error::NoRecord { .. })));
     }
 }
 
@@ -66,8 +69,8 @@ fn a_changed_byte_is_found_with_the_record() {
     log.sync_to(log.end()).unwrap();
     for byte in [0, 4, 5, 6, 8, 12, 28, 100, 227] {
         sim.flip(&segment_path(1), lsn.0 + byte, 1).unwrap();
-        assert!(log.payload_ends().find(lsn).is_err(), "byte {byte}");
+        assert!(log.payload_ends().find(lsn, &mut []).is_err(), "byte {byte}");
         sim.flip(&segment_path(1), lsn.0 + byte, 1).unwrap();
     }
-    assert!(log.payload_ends().find(lsn).is_ok());
+    assert!(log.payload_ends().find(lsn, &mut []).is_ok());
 }
