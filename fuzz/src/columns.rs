@@ -16,18 +16,18 @@ const TAGS: [[u8; 4]; 13] = [
 /// # Panics
 /// When a column that was verified cannot be read, or has another length than it says.
 pub fn target(data: &[u8]) {
-    let file = seal(&mut Input::new(data), KIND, 1, &TAGS);
+    let file = seal(&mut Input::new(data), KIND, 2, &TAGS);
     let Ok(columns) = Columns::from_file(file) else { return };
     let whole = columns.verify().is_ok();
     let count = columns.count() as usize;
     for name in columns.names().collect::<Vec<_>>() {
         let lengths = [
-            columns.u8s(&name).map(<[_]>::len),
-            columns.u16s(&name).map(<[_]>::len),
-            columns.u32s(&name).map(<[_]>::len),
-            columns.u64s(&name).map(<[_]>::len),
-            columns.i64s(&name).map(<[_]>::len),
-            columns.f32s(&name).map(<[_]>::len),
+            columns.u8s(&name).map(|values| values.len()),
+            columns.u16s(&name).map(|values| values.len()),
+            columns.u32s(&name).map(|values| values.len()),
+            columns.u64s(&name).map(|values| values.len()),
+            columns.i64s(&name).map(|values| values.len()),
+            columns.f32s(&name).map(|values| values.len()),
         ];
         let readable: Vec<usize> = lengths.into_iter().flatten().collect();
         assert!(readable.iter().all(|len| *len == count));
@@ -37,12 +37,20 @@ pub fn target(data: &[u8]) {
     }
 }
 
-/// A file with a column of each type.
+/// Files with a column of each type, one of values that are far from each other and one of near ones.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut writer = ColumnsWriter::new(8, 3);
     writer.u8("status", vec![1, 0, 255]).u16("tokens", vec![7, 9, 65_535]).u32("step", vec![3, 1, 2]);
     writer.u64("lsn", vec![1 << 40, 0, 8]).i64("time", vec![-1, 0, 1]).f32("utility", vec![0.5, f32::NAN, -1.0]);
-    let mut bytes = Vec::new();
-    unseal(writer.into_file(IDENTITY), KIND, &TAGS, &mut bytes);
-    vec![bytes]
+    let mut near = ColumnsWriter::new(0, 3);
+    near.u8("status", vec![2; 3]).u16("tokens", vec![700, 701, 702]).u32("step", vec![70_000, 70_300, 70_000]);
+    near.u64("lsn", vec![1 << 40, 1 << 40, (1 << 40) + (1 << 20)])
+        .i64("time", vec![-7; 3])
+        .f32("utility", vec![0.5; 3]);
+    let seed = |writer: ColumnsWriter| {
+        let mut bytes = Vec::new();
+        unseal(writer.into_file(IDENTITY), KIND, &TAGS, &mut bytes);
+        bytes
+    };
+    vec![seed(writer), seed(near)]
 }

@@ -5,7 +5,7 @@
 //! *zones*, the least and the greatest value of every 4,096 ids, so a range test skips the zones that
 //! cannot match.
 //!
-//! The file is a [segment file](crate::segment_file) of kind `CSEG`, version 1. Its section `head`:
+//! The file is a [segment file](crate::segment_file) of kind `CSEG`, version 2. Its section `head`:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -15,23 +15,34 @@
 //! | 12 | 4 | zero |
 //! | 16 + 32 i | 24 | name of column i, padded with zeros |
 //! | 40 + 32 i | 1 | type: 1 `u8`, 2 `u16`, 3 `u32`, 4 `u64`, 5 `i64`, 6 `f32` |
-//! | 41 + 32 i | 7 | zero |
+//! | 41 + 32 i | 1 | form of its values |
+//! | 42 + 32 i | 6 | zero |
 //!
 //! Column i's values are the section `v` followed by i in three decimal digits, its zones the section
 //! `z` followed by the same: one pair (least, greatest) for each zone, in the column's own type.
 //!
-//! 1. Every array has exactly `count` values, every zone array one pair for each 4,096 ids, the last of which may be
-//!    fewer.
-//! 2. Zones ignore NaN, since it passes no comparison. A zone that has only NaN is (+∞, -∞).
+//! | form | values |
+//! |---|---|
+//! | 0 | as they are, in the column's type; the only form of version 1 |
+//! | 1 | none: each is the least of its zone |
+//! | 2, 3, 4 | `u8`, `u16`, `u32`: the distance of each from the least of its zone |
 //!
-//! Cost: finding a [`Column`] by name searches the list of columns; reading a found column only checks its length.
+//! 1. Every array has exactly `count` values (form 1: none), every zone array one pair for each 4,096 ids, the last of
+//!    which may be fewer.
+//! 2. Zones ignore NaN, since it passes no comparison. A zone that has only NaN is (+∞, -∞).
+//! 3. A column has the shortest form that gives back every bit of every value; floats have form 0 or 1.
+//!
+//! Cost: finding a [`Column`] by name searches the list of columns; reading a found column only checks its length, and a
+//! value takes one look at the zones more than an array.
+
+mod values;
 
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 use std::path::Path;
 
-use bytemuck::Pod;
-
+pub use self::values::Values;
+use self::values::encode;
 use crate::error::{Error, Result};
 use crate::features::Access;
 use crate::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
@@ -58,6 +69,7 @@ pub struct ColumnsWriter {
 struct NewColumn {
     name: [u8; MAX_NAME_LEN],
     kind: u8,
+    form: u8,
     values: Vec<u8>,
     zones: Vec<u8>,
 }
@@ -92,7 +104,7 @@ impl ColumnsWriter {
         head.extend_from_slice(&[0; HEAD_LEN - HEAD_ZERO]);
         for column in &self.columns {
             head.extend_from_slice(&column.name);
-            head.push(column.kind);
+            head.extend_from_slice(&[column.kind, column.form]);
             head.extend_from_slice(&[0; ENTRY_LEN - ENTRY_ZERO]);
         }
         let mut file = SegmentFileWriter::new(KIND, VERSION, identity);
@@ -110,10 +122,12 @@ impl ColumnsWriter {
         let name = padded(name).unwrap_or_else(|| panic!("{name:?} is not a valid column name"));
         assert!(self.columns.iter().all(|column| column.name != name), "one column to a name");
         let zones: Vec<[T; 2]> = values.chunks(ZONE_IDS as usize).map(zone).collect();
+        let (form, values) = encode(values, &zones);
         self.columns.push(NewColumn {
             name,
             kind: T::KIND,
-            values: bytemuck::cast_slice(values).to_vec(),
+            form,
+            values,
             zones: bytemuck::cast_slice(&zones).to_vec(),
         });
         self
@@ -133,6 +147,7 @@ pub struct Columns {
 struct Entry {
     name: [u8; MAX_NAME_LEN],
     kind: u8,
+    form: u8,
     /// The sections of the values and of the zones in the file's directory, if present.
     values: Option<usize>,
     zones: Option<usize>,
@@ -204,7 +219,7 @@ impl Columns {
                 let mut name = [0; MAX_NAME_LEN];
                 name.copy_from_slice(&entry[ENTRY_NAME..ENTRY_KIND]);
                 let (values, zones) = (file.place_of(tag(b'v', i)), file.place_of(tag(b'z', i)));
-                Entry { name, kind: entry[ENTRY_KIND], values, zones }
+                Entry { name, kind: entry[ENTRY_KIND], form: entry[ENTRY_FORM], values, zones }
             })
             .collect();
         Ok(Self { first_id, count, columns, file })
@@ -245,9 +260,13 @@ impl Columns {
     /// # Errors
     /// [`Error::DamagedFile`] when its bytes do not match their checksum.
     #[inline]
-    pub fn values<T: Scalar>(&self, column: Column<T>) -> Result<&[T]> {
+    pub fn values<T: Scalar>(&self, column: Column<T>) -> Result<Values<'_, T>> {
         let entry = self.typed::<T>(column.index)?;
-        self.array(column.index, entry.values, self.count as usize)
+        let bytes = self.section(column.index, entry.values)?;
+        match Values::open(entry.form, bytes, self.zones(column)?, self.count as usize) {
+            Some(values) => Ok(values),
+            None => Err(self.damaged(column.index, "has an array of the wrong length or an unknown form")),
+        }
     }
 
     /// The zones of a column: least and greatest value of every [`ZONE_IDS`] ids.
@@ -257,7 +276,10 @@ impl Columns {
     #[inline]
     pub fn zones<T: Scalar>(&self, column: Column<T>) -> Result<&[[T; 2]]> {
         let entry = self.typed::<T>(column.index)?;
-        self.array(column.index, entry.zones, self.count.div_ceil(ZONE_IDS) as usize)
+        match bytemuck::try_cast_slice(self.section(column.index, entry.zones)?) {
+            Ok(zones) if zones.len() == self.count.div_ceil(ZONE_IDS) as usize => Ok(zones),
+            _ => Err(self.damaged(column.index, "has zones of the wrong length")),
+        }
     }
 
     /// The names of the columns, in the order they were written.
@@ -297,17 +319,16 @@ impl Columns {
     fn verify_zones<T: Scalar>(&self, index: usize) -> Result<()> {
         let column = Column::<T> { index, scalar: PhantomData };
         let found = self.zones(column)?;
-        let mut expected = self.values(column)?.chunks(ZONE_IDS as usize).map(zone);
-        let same = found.iter().all(|found| expected.next().as_ref() == Some(found));
+        let values = self.values(column)?;
+        let same = found.iter().enumerate().all(|(number, found)| zone(&values.zone(number)) == *found);
         if same { Ok(()) } else { Err(self.damaged(index, "has zones that do not match its values")) }
     }
 
     #[inline]
-    fn array<T: Pod>(&self, index: usize, section: Option<usize>, count: usize) -> Result<&[T]> {
-        let Some(section) = section else { return Err(self.damaged(index, "has no values or no zones")) };
-        match bytemuck::try_cast_slice(self.file.section_at(section)?) {
-            Ok(array) if array.len() == count => Ok(array),
-            _ => Err(self.damaged(index, "has an array of the wrong length")),
+    fn section(&self, index: usize, section: Option<usize>) -> Result<&[u8]> {
+        match section {
+            Some(section) => self.file.section_at(section),
+            None => Err(self.damaged(index, "has no values or no zones")),
         }
     }
 
@@ -333,10 +354,19 @@ impl Columns {
 
 /// Declares, for one type of scalar, the writer's method and the reader's two.
 macro_rules! scalar {
-    ($scalar:ident, $kind:literal, $values:ident, $zones:ident, $empty:expr) => {
+    ($scalar:ident, $kind:literal, $values:ident, $zones:ident, $empty:expr, $above:expr, $distance:expr) => {
         impl sealed::Scalar for $scalar {
             const KIND: u8 = $kind;
             const EMPTY_ZONE: [Self; 2] = $empty;
+
+            #[inline]
+            fn above(least: Self, distance: u64) -> Self {
+                $above(least, distance)
+            }
+
+            fn distance(self, least: Self) -> Option<u64> {
+                $distance(self, least)
+            }
         }
 
         impl Scalar for $scalar {}
@@ -358,8 +388,8 @@ macro_rules! scalar {
             /// # Errors
             /// [`Error::DamagedFile`] when there is no such column, it has another type, or its
             /// bytes do not match their checksum.
-            pub fn $values(&self, name: &str) -> Result<&[$scalar]> {
-                self.values(self.column(name)?)
+            pub fn $values(&self, name: &str) -> Result<Vec<$scalar>> {
+                Ok(self.values(self.column(name)?)?.to_vec())
             }
 
             #[doc = concat!("The zones of a column of `", stringify!($scalar), "`: least and ")]
@@ -374,12 +404,35 @@ macro_rules! scalar {
     };
 }
 
-scalar!(u8, 1, u8s, zones_u8, [u8::MAX, u8::MIN]);
-scalar!(u16, 2, u16s, zones_u16, [u16::MAX, u16::MIN]);
-scalar!(u32, 3, u32s, zones_u32, [u32::MAX, u32::MIN]);
-scalar!(u64, 4, u64s, zones_u64, [u64::MAX, u64::MIN]);
-scalar!(i64, 5, i64s, zones_i64, [i64::MAX, i64::MIN]);
-scalar!(f32, 6, f32s, zones_f32, [f32::INFINITY, f32::NEG_INFINITY]);
+/// Whole numbers: every distance within the type can be stored.
+macro_rules! whole {
+    ($scalar:ident, $unsigned:ident, $kind:literal, $values:ident, $zones:ident) => {
+        scalar!(
+            $scalar,
+            $kind,
+            $values,
+            $zones,
+            [$scalar::MAX, $scalar::MIN],
+            |least: $scalar, distance| least.wrapping_add(distance as $scalar),
+            |value: $scalar, least| Some(u64::from(value.wrapping_sub(least) as $unsigned))
+        );
+    };
+}
+
+whole!(u8, u8, 1, u8s, zones_u8);
+whole!(u16, u16, 2, u16s, zones_u16);
+whole!(u32, u32, 3, u32s, zones_u32);
+whole!(u64, u64, 4, u64s, zones_u64);
+whole!(i64, u64, 5, i64s, zones_i64);
+scalar!(
+    f32,
+    6,
+    f32s,
+    zones_f32,
+    [f32::INFINITY, f32::NEG_INFINITY],
+    |least: f32, _| least,
+    |value: f32, least: f32| (value.to_bits() == least.to_bits()).then_some(0)
+);
 
 /// The types of values, as listed in the module doc.
 pub trait Scalar: sealed::Scalar {}
@@ -391,11 +444,15 @@ mod sealed {
         const KIND: u8;
         /// The zone without a value: its least is above and its greatest below every value.
         const EMPTY_ZONE: [Self; 2];
+        /// The value that is `distance` above the least of its zone.
+        fn above(least: Self, distance: u64) -> Self;
+        /// The distance from which [`Scalar::above`] makes this value again, bit by bit; `None` if there is none.
+        fn distance(self, least: Self) -> Option<u64>;
     }
 }
 
 const KIND: [u8; 4] = *b"CSEG";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD: [u8; 4] = *b"head";
 const MAX_COLUMNS: usize = 1_000;
 
@@ -408,8 +465,9 @@ const _: () = assert!(HEAD_LEN == 16);
 
 const ENTRY_NAME: usize = 0;
 const ENTRY_KIND: usize = ENTRY_NAME + MAX_NAME_LEN;
-const ENTRY_ZERO: usize = ENTRY_KIND + 1;
-const ENTRY_LEN: usize = ENTRY_ZERO + 7;
+const ENTRY_FORM: usize = ENTRY_KIND + 1;
+const ENTRY_ZERO: usize = ENTRY_FORM + 1;
+const ENTRY_LEN: usize = ENTRY_ZERO + 6;
 const _: () = assert!(ENTRY_LEN == 32);
 
 /// The section of column `i`, which is below [`MAX_COLUMNS`].

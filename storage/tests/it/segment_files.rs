@@ -322,7 +322,7 @@ fn columns_read_back_with_their_zones() {
     assert!(matches!(columns.u8s("stat"), Err(Error::DamagedFile { .. })), "another name");
     assert!(columns.has("time") && !columns.has("tim"));
     let time = columns.column::<i64>("time").unwrap();
-    assert_eq!(columns.values(time).unwrap(), columns.i64s("time").unwrap());
+    assert_eq!(columns.values(time).unwrap().to_vec(), columns.i64s("time").unwrap());
     assert_eq!(columns.zones(time).unwrap(), columns.zones_i64("time").unwrap());
     assert!(columns.column::<u64>("time").is_err() && columns.column::<i64>("tim").is_err());
 }
@@ -330,15 +330,22 @@ fn columns_read_back_with_their_zones() {
 #[test]
 fn the_bytes_of_a_column_file() {
     let mut writer = ColumnsWriter::new(0x0403_0201, 2);
-    writer.u16("ab", vec![0x0201, 0x0403]);
+    writer.u16("ab", vec![0x0201, 0x0403]).u64("c", vec![1 << 40, (1 << 40) + 0x0102]).u8("d", vec![9, 9]);
     let file = SegmentFile::from_bytes(writer.into_file(IDENTITY).into_bytes(), *b"CSEG", &IDENTITY).unwrap();
-    let mut head = vec![1, 2, 3, 4, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, b'a', b'b'];
-    head.resize(16 + 24, 0);
-    head.extend_from_slice(&[2, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(file.version(), 1);
+    let mut head = vec![1, 2, 3, 4, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
+    for (name, kind, form) in [(*b"ab", 2, 0), (*b"c\0", 4, 3), (*b"d\0", 1, 1)] {
+        head.extend_from_slice(&name);
+        head.resize(head.len() + 22, 0);
+        head.extend_from_slice(&[kind, form, 0, 0, 0, 0, 0, 0]);
+    }
+    assert_eq!(file.version(), 2);
     assert_eq!(file.section(*b"head").unwrap(), head);
     assert_eq!(file.section(*b"v000").unwrap(), [1, 2, 3, 4]);
     assert_eq!(file.section(*b"z000").unwrap(), [1, 2, 3, 4]);
+    assert_eq!(file.section(*b"v001").unwrap(), [0, 0, 2, 1]);
+    assert_eq!(file.section(*b"z001").unwrap(), [0, 0, 0, 0, 0, 1, 0, 0, 2, 1, 0, 0, 0, 1, 0, 0]);
+    assert_eq!(file.section(*b"v002").unwrap(), [0u8; 0]);
+    assert_eq!(file.section(*b"z002").unwrap(), [9, 9]);
 }
 
 #[test]

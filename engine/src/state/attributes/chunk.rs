@@ -113,7 +113,7 @@ impl Chunk {
     fn value<T: columns::Scalar>(&self, column: columns::Column<T>, id: u32) -> Result<T> {
         let values = self.columns.values(column)?;
         match values.get((id - self.first) as usize) {
-            Some(value) => Ok(*value),
+            Some(value) => Ok(value),
             None => Err(Error::Corrupt {
                 what: format!(
                     "a chunk of columns ends {} after {} where item {id} is needed",
@@ -301,7 +301,7 @@ impl<'c> Rewrite<'c> {
     ) -> Result<Vec<T>> {
         let mut values = Vec::with_capacity(self.count);
         if let Some(chunk) = self.before {
-            values.extend_from_slice(chunk.columns.values(place(&chunk.layout))?);
+            values.extend(chunk.columns.values(place(&chunk.layout))?.to_vec());
         }
         values.resize(self.count, T::zeroed());
         for (place, item) in &self.changed {

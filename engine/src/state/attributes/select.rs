@@ -22,7 +22,7 @@ use crate::Result;
 use crate::model::item::Attributes;
 use holotype_index::bitmap::Bits;
 use holotype_storage::BufferedMap;
-use holotype_storage::columns::{self, ZONE_IDS};
+use holotype_storage::columns::{self, Values, ZONE_IDS};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
@@ -77,8 +77,8 @@ impl ByteSets {
 pub(super) struct SetCache([OnceLock<ByteSets>; 6]);
 
 impl SetCache {
-    fn of(&self, place: usize, values: &[u8]) -> &ByteSets {
-        self.0[place].get_or_init(|| ByteSets::new(values))
+    fn of(&self, place: usize, values: Values<'_, u8>) -> &ByteSets {
+        self.0[place].get_or_init(|| ByteSets::new(&values.to_vec()))
     }
 }
 
@@ -154,10 +154,10 @@ impl Chunk {
                 let Some((low, high)) = T::bounds(low, high, greatest) else { return Ok(()) };
                 let all = |[least, most]: [T; 2]| T::IS_TOTAL && least >= low && most <= high;
                 let zoned = |zone: [T; 2]| (zone[1] >= low && zone[0] <= high, all(zone));
-                scan(values, zones, words, |value| value >= low && value <= high, zoned);
+                scan(&values, zones, words, |value| value >= low && value <= high, zoned);
             }
             ValueTest::Predicate(test) => {
-                scan(values, zones, words, |value| value <= greatest && test(value.as_f64()), |_| (true, false));
+                scan(&values, zones, words, |value| value <= greatest && test(value.as_f64()), |_| (true, false));
             }
         }
         Ok(())
@@ -211,21 +211,28 @@ impl Scalar for f32 {
 }
 
 /// Sets the bits of the values that pass. `zoned` tells whether some and whether all values of a zone may pass.
-fn scan<T: Copy>(
-    values: &[T],
+fn scan<T: columns::Scalar>(
+    values: &Values<'_, T>,
     zones: &[[T; 2]],
     words: &mut [u64],
     passes: impl Fn(T) -> bool,
     zoned: impl Fn([T; 2]) -> (bool, bool),
 ) {
     let zone_words = ZONE_IDS as usize / 64;
-    for ((values, words), zone) in values.chunks(ZONE_IDS as usize).zip(words.chunks_mut(zone_words)).zip(zones) {
+    for (number, (words, zone)) in words.chunks_mut(zone_words).zip(zones).enumerate() {
         let (some, all) = zoned(*zone);
         if !some {
             continue;
         }
-        for (values, word) in values.chunks(64).zip(words) {
-            *word |= if all { u64::MAX >> (64 - values.len()) } else { pack(values, &passes) };
+        if all {
+            let len = values.len().saturating_sub(number * ZONE_IDS as usize).min(ZONE_IDS as usize);
+            for (at, word) in (0..len).step_by(64).zip(words) {
+                *word |= u64::MAX >> (64 - (len - at).min(64));
+            }
+            continue;
+        }
+        for (values, word) in values.zone(number).chunks(64).zip(words) {
+            *word |= pack(values, &passes);
         }
     }
 }
@@ -326,12 +333,16 @@ impl From<RangeInclusive<i64>> for ValueTest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holotype_storage::columns::{Columns, ColumnsWriter};
+    use holotype_storage::segment_file::{FileIdentity, SegmentFile};
     use proptest::prelude::*;
 
-    fn zones<T: Copy + PartialOrd>(values: &[T]) -> Vec<[T; 2]> {
-        let least = |values: &[T]| values.iter().copied().reduce(|a, b| if b < a { b } else { a });
-        let most = |values: &[T]| values.iter().copied().reduce(|a, b| if b > a { b } else { a });
-        values.chunks(ZONE_IDS as usize).map(|zone| [least(zone).unwrap(), most(zone).unwrap()]).collect()
+    fn file_of(values: &[u64]) -> Columns {
+        let mut writer = ColumnsWriter::new(0, values.len() as u32);
+        writer.u64("x", values.to_vec());
+        let identity = FileIdentity { database: [7; 16], generation: 1, place: 0 };
+        let bytes = writer.into_file(identity).into_bytes();
+        Columns::from_file(SegmentFile::from_bytes(bytes, *b"CSEG", &identity).unwrap()).unwrap()
     }
 
     proptest! {
@@ -345,7 +356,10 @@ mod tests {
             let expected: Vec<bool> = values.iter().map(|value| (low..=low + len).contains(&(*value as i64))).collect();
             if let Some((low, high)) = u64::bounds(low, low + len, u64::MAX) {
                 let zoned = |[least, most]: [u64; 2]| (most >= low && least <= high, least >= low && most <= high);
-                scan(&values, &zones(&values), &mut words, |value| value >= low && value <= high, zoned);
+                let columns = file_of(&values);
+                let column = columns.column("x").unwrap();
+                let (stored, zones) = (columns.values(column).unwrap(), columns.zones(column).unwrap());
+                scan(&stored, zones, &mut words, |value| value >= low && value <= high, zoned);
             }
             let found: Vec<bool> = (0..values.len()).map(|at| words[at / 64] >> (at % 64) & 1 == 1).collect();
             prop_assert_eq!(found, expected);
