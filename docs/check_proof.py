@@ -235,8 +235,11 @@ class Payload:
         self.at += count
         return self.data[self.at - count:self.at]
 
-    def number(self, size):
+    def raw(self, size):
         return int.from_bytes(self.take(size), "little")
+
+    def number(self, size):
+        return self.raw(size)
 
     def flag(self):
         byte = self.number(1)
@@ -260,6 +263,18 @@ class Payload:
 
     def end(self):
         need(self.at == len(self.data), "bytes are left over in a payload")
+
+
+class CompactPayload(Payload):
+    """The same in the compact form."""
+
+    def number(self, size):
+        first = self.raw(1)
+        if size == 1 or first < 251:
+            return first
+        width = {251: 2, 252: 4, 253: 8}.get(first, 16)
+        need(width <= size, "an integer is wider than its type")
+        return self.raw(width)
 
 
 def pointer_of(p):
@@ -286,7 +301,7 @@ def item_of(p):
     p.option(lambda: p.number(1)), p.option(lambda: p.number(1)), p.option(p.text), p.option(p.text), p.option(p.text)
     item["fields"] = p.many(lambda: field_of(p))
     item["from"] = p.many(lambda: pointer_of(p))
-    p.option(lambda: p.number(4)), p.option(lambda: p.number(1)), p.flag(), p.number(1), p.number(4), p.option(p.bytes)
+    p.option(lambda: p.raw(4)), p.option(lambda: p.number(1)), p.flag(), p.number(1), p.number(4), p.option(p.bytes)
     return item
 
 
@@ -300,7 +315,7 @@ class Shown:
         self.items, self.chunks, self.pages, self.pointers, self.redacted = {}, {}, {}, {}, set()
 
     def add(self, index, kind, payload, erased=False):
-        p = Payload(payload)
+        p = CompactPayload(payload) if kind == 16 else Payload(payload)
         if kind == 33:
             p.number(8)
             erased, kind, payload = p.flag(), p.number(1), p.bytes()
@@ -310,7 +325,7 @@ class Shown:
             erased, kind, payload = p.flag() or erased, p.number(1), p.bytes()
             need(kind not in (33, 40), "what is told again was told again before")
             self.add(index, kind, payload, erased)
-        elif kind == 4:
+        elif kind in (4, 16):
             item = item_of(p)
             need(item["id"] not in self.items, "an item is shown twice")
             self.items[item["id"]] = dict(item, index=index, erased=erased)

@@ -1,9 +1,10 @@
-//! Values as bytes: bincode in the configuration that the format documents.
+//! Values as bytes: bincode in the two configurations that the format documents.
 //!
 //! Fixed-width little-endian integers, `u64` lengths before sequences and strings, `u32` variant numbers, one byte for
-//! `bool` and the `Option` tag (bincode's "legacy" configuration, the default of bincode 1). Types derive [`Encode`]
-//! and [`Decode`]; only [`encode`] and [`decode`] call bincode, so that another library with the same bytes can replace
-//! it.
+//! `bool` and the `Option` tag (bincode's "legacy" configuration, the default of bincode 1). In the *compact* form
+//! integers of more than a byte, lengths and variant numbers among them, take one byte below 251 (bincode's "standard"
+//! configuration, the default of bincode 2). Types derive [`Encode`] and [`Decode`]; only this file calls
+//! bincode, so that another library with the same bytes can replace it.
 //!
 //! 1. A decode allocates no more than a fixed multiple of its input, whatever lengths the input claims.
 //! 2. A decode consumes all bytes: bytes left over are an error.
@@ -13,8 +14,7 @@ pub use bincode::{Decode, Encode};
 
 use std::cell::Cell;
 
-use bincode::config::{self, Configuration, Fixint, Limit, LittleEndian};
-
+use bincode::config::{self, Config, Configuration, Limit, LittleEndian};
 use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
 
@@ -23,13 +23,14 @@ use crate::error::{Error, Result};
 /// In-memory bytes a decode may claim per input byte: room for the headers of short strings and vectors.
 const CLAIM_FACTOR: usize = 16;
 
+/// The same in the compact form, where a length takes a byte.
+const COMPACT_CLAIM_FACTOR: usize = 32;
+
 // bincode takes its limit as a constant, so the input's length picks one of these.
 const SMALL: usize = 64 << 10;
 const MIDDLE: usize = 1 << 20;
 const LARGE: usize = 16 << 20;
 const LARGEST: usize = 512 << 20;
-
-type Limited<const N: usize> = Configuration<LittleEndian, Fixint, Limit<N>>;
 
 /// The bytes of `value`.
 ///
@@ -53,7 +54,19 @@ pub fn encode<T: Encode>(value: &T) -> Result<Vec<u8>> {
 /// # Errors
 /// As [`encode`].
 pub fn encode_into<T: Encode>(value: &T, bytes: &mut Vec<u8>) -> Result<()> {
-    bincode::encode_into_writer(value, &mut Gathered(bytes), config::legacy())
+    encode_as(value, bytes, config::legacy())
+}
+
+/// Appends the bytes of `value` in the compact form. After an error the appended bytes are meaningless.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_compact_into<T: Encode>(value: &T, bytes: &mut Vec<u8>) -> Result<()> {
+    encode_as(value, bytes, config::standard())
+}
+
+fn encode_as<T: Encode>(value: &T, bytes: &mut Vec<u8>, form: impl Config) -> Result<()> {
+    bincode::encode_into_writer(value, &mut Gathered(bytes), form)
         .map_err(|error| Error::Encode { what: std::any::type_name::<T>(), why: error.to_string() })
 }
 
@@ -80,22 +93,40 @@ thread_local! {
 /// # Errors
 /// [`Error::Decode`] for bytes that are too short, too long, or that claim lengths beyond their end.
 pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T> {
-    let claim = bytes.len().saturating_mul(CLAIM_FACTOR);
+    decode_limited(bytes, config::legacy(), CLAIM_FACTOR)
+}
+
+/// Decodes a value in the compact form.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_compact<T: Decode<()>>(bytes: &[u8]) -> Result<T> {
+    decode_limited(bytes, config::standard(), COMPACT_CLAIM_FACTOR)
+}
+
+fn decode_limited<T, I>(bytes: &[u8], form: Configuration<LittleEndian, I>, factor: usize) -> Result<T>
+where
+    T: Decode<()>,
+    Configuration<LittleEndian, I, Limit<SMALL>>: Config,
+    Configuration<LittleEndian, I, Limit<MIDDLE>>: Config,
+    Configuration<LittleEndian, I, Limit<LARGE>>: Config,
+    Configuration<LittleEndian, I, Limit<LARGEST>>: Config,
+{
+    let claim = bytes.len().saturating_mul(factor);
     if claim <= SMALL {
-        decode_limited::<T, SMALL>(bytes)
+        decode_as(bytes, form.with_limit::<SMALL>())
     } else if claim <= MIDDLE {
-        decode_limited::<T, MIDDLE>(bytes)
+        decode_as(bytes, form.with_limit::<MIDDLE>())
     } else if claim <= LARGE {
-        decode_limited::<T, LARGE>(bytes)
+        decode_as(bytes, form.with_limit::<LARGE>())
     } else {
-        decode_limited::<T, LARGEST>(bytes)
+        decode_as(bytes, form.with_limit::<LARGEST>())
     }
 }
 
-fn decode_limited<T: Decode<()>, const N: usize>(bytes: &[u8]) -> Result<T> {
-    let limited: Limited<N> = config::legacy().with_limit::<N>();
+fn decode_as<T: Decode<()>>(bytes: &[u8], form: impl Config) -> Result<T> {
     let failed = |why: String| Error::Decode { what: std::any::type_name::<T>(), why };
-    let (value, used) = bincode::decode_from_slice(bytes, limited).map_err(|error| failed(error.to_string()))?;
+    let (value, used) = bincode::decode_from_slice(bytes, form).map_err(|error| failed(error.to_string()))?;
     if used != bytes.len() {
         return Err(failed(format!("{} bytes are left over", bytes.len() - used)));
     }
@@ -129,6 +160,24 @@ mod tests {
         assert_eq!(decode::<(u16, Shape, Vec<bool>)>(&bytes).unwrap(), value);
     }
 
+    fn compact<T: Encode>(value: &T) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode_compact_into(value, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn the_bytes_of_the_compact_form_are_fixed() {
+        let value = (7_u16, Shape::Named { id: 251, name: "ab".into(), also: Some(-2) }, vec![true, false]);
+        let bytes = compact(&value);
+        assert_eq!(bytes, [7, 1, 251, 251, 0, 2, b'a', b'b', 1, 3, 2, 1, 0]);
+        assert_eq!(decode_compact::<(u16, Shape, Vec<bool>)>(&bytes).unwrap(), value);
+        let numbers = (250_u32, 65_536_u64, 1_u64 << 32, 200_u8, 1.5_f32);
+        let bytes = compact(&numbers);
+        assert_eq!(bytes, [250, 252, 0, 0, 1, 0, 253, 0, 0, 0, 0, 1, 0, 0, 0, 200, 0, 0, 0xc0, 0x3f]);
+        assert_eq!(decode_compact::<(u32, u64, u64, u8, f32)>(&bytes).unwrap(), numbers);
+    }
+
     #[test]
     fn a_huge_claimed_length_is_refused_before_it_is_allocated() {
         let mut bytes = u64::MAX.to_le_bytes().to_vec();
@@ -137,6 +186,9 @@ mod tests {
         let mut bytes = (1_u64 << 40).to_le_bytes().to_vec();
         bytes.extend_from_slice(&[0; 64]);
         assert!(matches!(decode::<Vec<String>>(&bytes), Err(Error::Decode { .. })));
+        let mut bytes = compact(&(1_u64 << 40));
+        bytes.extend_from_slice(&[0; 64]);
+        assert!(matches!(decode_compact::<Vec<String>>(&bytes), Err(Error::Decode { .. })));
     }
 
     #[test]
@@ -144,6 +196,7 @@ mod tests {
         let mut bytes = encode(&5_u32).unwrap();
         bytes.push(0);
         assert!(matches!(decode::<u32>(&bytes), Err(Error::Decode { .. })));
+        assert!(matches!(decode_compact::<u32>(&[5, 0]), Err(Error::Decode { .. })));
     }
 
     #[test]
@@ -170,6 +223,7 @@ mod tests {
         for count in [0, 1, 511, 512, 513, 8_191, 8_192, 131_071, 131_072, 1_200_000] {
             let value = vec![String::new(); count];
             assert!(decode::<Vec<String>>(&encode(&value).unwrap()).unwrap() == value, "{count}");
+            assert!(decode_compact::<Vec<String>>(&compact(&value)).unwrap() == value, "{count}");
         }
     }
 
@@ -181,12 +235,18 @@ mod tests {
                 let bytes = encode(&value).unwrap();
                 prop_assert_eq!(decode::<(Vec<String>, Option<Vec<u64>>, Shape)>(&bytes).unwrap(), value);
             }
+            if let Ok(value) = decode_compact::<(Vec<String>, Option<Vec<u64>>, Shape)>(&bytes) {
+                let bytes = compact(&value);
+                prop_assert_eq!(decode_compact::<(Vec<String>, Option<Vec<u64>>, Shape)>(&bytes).unwrap(), value);
+            }
         }
 
         #[test]
         fn round_trip(value in any::<(u8, i64, String, Vec<(u32, Option<String>)>)>()) {
             let bytes = encode(&value).unwrap();
-            prop_assert_eq!(decode::<(u8, i64, String, Vec<(u32, Option<String>)>)>(&bytes).unwrap(), value);
+            prop_assert_eq!(&decode::<(u8, i64, String, Vec<(u32, Option<String>)>)>(&bytes).unwrap(), &value);
+            let bytes = compact(&value);
+            prop_assert_eq!(decode_compact::<(u8, i64, String, Vec<(u32, Option<String>)>)>(&bytes).unwrap(), value);
         }
     }
 }

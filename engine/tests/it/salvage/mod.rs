@@ -24,7 +24,7 @@ impl Place {
         let database = Holotype::create(place.source(), options).unwrap();
         for number in 0..COUNT {
             let mut transaction = database.begin().unwrap();
-            let text = format!("turn {number} {}", "word ".repeat(1600));
+            let text = format!("turn {number} {}", "word ".repeat(1700));
             let trace = NewTrace::turn("trip", text).key(format!("t{number}")).time(1_000 + number as i64);
             transaction.record(trace.vector(vec![1.0, number as f32])).unwrap();
             let fact = NewRecall::fact(format!("fact {number}")).key(format!("r{number}"));
