@@ -325,7 +325,8 @@ fn close(core: &Arc<Core>) -> Result<()> {
     if core.log.end() == before {
         return Ok(());
     }
-    checkpoint::record_clean_end(core, &writer.state)
+    checkpoint::record_clean_end(core, &writer.state)?;
+    checkpoint::pack_catalog(core)
 }
 
 /// Closes a handle that takes turns. Only the last one writes a clean end; a checkpoint that is due is written by each.

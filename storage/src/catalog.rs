@@ -23,7 +23,7 @@
 //!    [`Catalog::verify`].
 //! 4. redb may panic on a damaged file, as it documents. Its panics are caught and become
 //!    [`Error::DamagedFile`].
-//! 5. A new catalog gets its name when it is complete and contains its identity.
+//! 5. A new catalog, and a packed one, gets its name when it is complete and contains its identity.
 //!
 //! **Processes.** redb runs in its `SingleWriter` mode. Its price is two-phase commit, which
 //! `set_quick_repair` requires anyway: with it, opening after a crash does not walk the file. The
@@ -44,6 +44,7 @@ use std::fmt::Debug;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use redb::backends::InMemoryBackend;
@@ -53,7 +54,7 @@ use redb::{
 };
 
 use self::backend::{FirstError, VfsBackend, WriterByte, copy_at_rest};
-use self::blocks::Stopped;
+use self::blocks::{Block, Stopped};
 pub(crate) use self::rows::BaseRows;
 pub use self::rows::CatalogSnapshot;
 use self::rows::{BytesTable, Snapshot};
@@ -99,6 +100,8 @@ pub struct Catalog {
     file: Arc<dyn VfsFile>,
     redb: Redb,
     derived_len: u64,
+    /// The bytes of the blocks that this handle wrote.
+    written: AtomicU64,
 }
 
 impl Catalog {
@@ -117,15 +120,7 @@ impl Catalog {
     /// # Errors
     /// [`Error::Io`].
     pub fn begin(vfs: &dyn Vfs, path: &Path, database: [u8; 16], options: &CatalogOptions) -> Result<Self> {
-        let temporary = crate::segment_file::temporary_name(path);
-        match vfs.remove(&temporary) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(&temporary, "remove")(source));
-            }
-            _ => {}
-        }
-        let file = vfs.open(&temporary, OpenMode::CreateNew).map_err(Error::io(&temporary, "create"))?;
-        let catalog = Self::open_writer(path, file, options)?;
+        let catalog = Self::open_writer(path, new_file(vfs, path)?, options)?;
         catalog.write(|transaction| {
             let mut meta = transaction.open_table(META)?;
             transaction.open_table(BLOCKS)?;
@@ -186,6 +181,45 @@ impl Catalog {
         Self::open_writer(path, file, options)
     }
 
+    /// True if packing is worth its cost: this handle wrote a quarter of the file or more.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn is_pack_due(&self) -> Result<bool> {
+        let len = self.file_len()?;
+        Ok(len >= LEAST_TO_PACK && self.written.load(Ordering::Relaxed) >= len / 4)
+    }
+
+    /// Replaces the file by a copy without free pages: redb reuses pages that a checkpoint replaced, but a file that
+    /// grew stays as long as its last page demands. This catalog goes on with the old file; open the new one after it.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`], [`Error::Io`].
+    pub fn pack(&self, vfs: &dyn Vfs) -> Result<()> {
+        let path = &self.place.path;
+        let (blocks, meta) = self.tables()?;
+        // Rows come in their order, so pages behind the last are not needed again.
+        let options = CatalogOptions { cache_len: PACK_CACHE_LEN, ..CatalogOptions::default() };
+        let packed = Self::open_writer(path, new_file(vfs, path)?, &options)?;
+        packed.write(|transaction| {
+            let mut to = transaction.open_table(META)?;
+            for entry in meta.iter()? {
+                let (key, stored) = entry?;
+                to.insert(key.value(), stored.value())?;
+            }
+            let mut to = transaction.open_table(BLOCKS)?;
+            for block in blocks.iter()? {
+                let (fence, stored) = block?;
+                if Block::open(BLOCKS_DOMAIN, fence.value(), stored.value()).is_none() {
+                    return Err(Stopped::Damaged(fence.value().first().copied().unwrap_or_default()));
+                }
+                to.insert(fence.value(), stored.value())?;
+            }
+            Ok(())
+        })?;
+        packed.put_in_place(vfs)
+    }
+
     /// Opens a catalog: for writing, by one process at a time; or for reading, with or without a writer beside it. A
     /// reader changes nothing, not even to repair. A reader that may have copied the file must open the catalog again
     /// to see later checkpoints of a writer. Snapshots may outlive their catalog.
@@ -239,7 +273,8 @@ impl Catalog {
     ) -> Result<()> {
         let changes = blocks::in_order(changes);
         self.write(|transaction| {
-            blocks::merge(&mut transaction.open_table(BLOCKS)?, BLOCKS_DOMAIN, &changes)?;
+            let written = blocks::merge(&mut transaction.open_table(BLOCKS)?, BLOCKS_DOMAIN, &changes)?;
+            self.written.fetch_add(written, Ordering::Relaxed);
             let mut meta = transaction.open_table(META)?;
             // Copied undecoded; only the checksum is computed again, since it covers the key.
             let last = meta
@@ -258,11 +293,7 @@ impl Catalog {
     /// # Errors
     /// [`Error::DamagedFile`], [`Error::Io`].
     pub fn snapshot(&self) -> Result<CatalogSnapshot> {
-        // One transaction for both: a writer in another process may be writing a checkpoint.
-        let (blocks, meta) = self.place.guard(|| {
-            let transaction = self.redb.begin_read()?;
-            Ok((transaction.open_table(BLOCKS)?, transaction.open_table(META)?))
-        })?;
+        let (blocks, meta) = self.tables()?;
         let applied = self.decode_meta(META_APPLIED, self.meta_in(&meta, META_APPLIED)?)?;
         Ok(CatalogSnapshot::new(Snapshot {
             place: self.place.clone(),
@@ -292,6 +323,14 @@ impl Catalog {
         self.file.len().map_err(Error::io(&self.place.path, "measure"))
     }
 
+    /// Both tables in one transaction: a writer in another process may be writing a checkpoint.
+    fn tables(&self) -> Result<(BytesTable, BytesTable)> {
+        self.place.guard(|| {
+            let transaction = self.redb.begin_read()?;
+            Ok((transaction.open_table(BLOCKS)?, transaction.open_table(META)?))
+        })
+    }
+
     fn open_writer(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
         let Some(writer) = WriterByte::take(&file).map_err(Error::io(path, "lock"))? else {
             return Err(Error::Held { path: path.to_owned(), pid: 0, command: String::new() });
@@ -303,7 +342,7 @@ impl Catalog {
         let backend = VfsBackend::new(Arc::clone(&file), place.first_error.clone());
         let database = place.guard(|| Ok(builder.create_with_backend(backend)?))?;
         let redb = Redb::Writer(Arc::new(Writing { database, _byte: writer }));
-        Ok(Self { place, file, redb, derived_len: options.derived_len })
+        Ok(Self { place, file, redb, derived_len: options.derived_len, written: AtomicU64::new(0) })
     }
 
     fn open_reader(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
@@ -321,7 +360,7 @@ impl Catalog {
                 },
             },
         };
-        Ok(Self { place, file, redb, derived_len: options.derived_len })
+        Ok(Self { place, file, redb, derived_len: options.derived_len, written: AtomicU64::new(0) })
     }
 
     fn check_identity(&self, expected: [u8; 16], access: Access) -> Result<()> {
@@ -406,7 +445,22 @@ const META_PREVIOUS: &[u8] = b"previous";
 const FORMAT: u32 = 1;
 const FORMAT_LEN: usize = 16;
 
+/// A shorter file is not packed: it takes less than closing the database takes from the user.
+const LEAST_TO_PACK: u64 = 512 << 10;
+
+/// The page cache of the copy while it is written.
+const PACK_CACHE_LEN: usize = 1 << 20;
+
 const CRC_LEN: usize = 4;
+
+/// A new file under the temporary name, in place of one that was never put in place.
+fn new_file(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
+    let temporary = crate::segment_file::temporary_name(path);
+    match vfs.remove(&temporary) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::io(&temporary, "remove")(source)),
+        _ => vfs.open(&temporary, OpenMode::CreateNew).map_err(Error::io(&temporary, "create")),
+    }
+}
 
 /// The writer's database. It stays open until its last snapshot is dropped, even after another catalog replaced it.
 struct Writing {

@@ -254,6 +254,16 @@ pub(crate) fn record_clean_end(core: &Core, state: &State) -> Result<()> {
     Ok(catalog(core)?.checkpoint([totals], &applied)?)
 }
 
+/// Packs the catalog of a closed log, if its checkpoints left much of the file free. Handles that still read go on with
+/// the old file.
+pub(crate) fn pack_catalog(core: &Core) -> Result<()> {
+    let (vfs, catalog) = (core.files.vfs.as_ref(), catalog(core)?);
+    if catalog.is_pack_due()? {
+        catalog.pack(vfs).inspect_err(|_| Catalog::discard(vfs, &core.files.catalog()))?;
+    }
+    Ok(())
+}
+
 /// The catalog of a database that is open for writing, which a handle that takes turns has during maintenance.
 pub(crate) fn catalog(core: &Core) -> Result<Arc<Catalog>> {
     core.catalog.load_full().ok_or(Error::ReadOnly)

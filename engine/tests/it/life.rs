@@ -195,3 +195,42 @@ fn a_tool_log_and_step_are_taken_once() {
     }
     assert!(taken.len() > 200, "{} traces", taken.len());
 }
+
+/// Checkpoints leave free pages in the catalog. Closing takes them out, also while another handle reads.
+#[test]
+fn closing_packs_the_catalog_and_loses_no_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    let database = Holotype::create(&path, Options { checkpoint_bytes: 64 << 10, ..Options::default() }).unwrap();
+    for commit in 0..120u32 {
+        let mut transaction = database.begin().unwrap();
+        for number in 0..150 {
+            // Keys that come in no order change blocks all over the catalog.
+            let key = (commit * 150 + number).wrapping_mul(0x9E37_79B1);
+            let trace = NewTrace::turn(format!("e{}", commit % 7), format!("turn {number} of {commit}"));
+            transaction.record(trace.key(format!("{key:08x}"))).unwrap();
+        }
+        transaction.commit(Durability::Flush).unwrap();
+    }
+    let len = || std::fs::metadata(path.join("catalog.redb")).unwrap().len();
+    let other = database.clone();
+    other.checkpoint().unwrap();
+    let before = len();
+    database.close().unwrap();
+    let packed = len();
+    assert!(packed * 4 < before * 3, "{packed} bytes after {before}");
+    assert_eq!(other.snapshot().len(), 120 * 150, "the other handle reads on");
+    drop(other);
+
+    let database = Holotype::open(&path, Options::default()).unwrap();
+    let snapshot = database.snapshot();
+    assert_eq!(snapshot.len(), 120 * 150);
+    for number in 0..120 * 150u32 {
+        let key = format!("{:08x}", number.wrapping_mul(0x9E37_79B1));
+        let id = snapshot.get(&key).unwrap().map(|item| item.id.0);
+        assert_eq!(id, Some(number), "{key}");
+    }
+    assert!(database.verify(&mut |_, _| {}).unwrap().is_clean());
+    drop(snapshot);
+    database.close().unwrap();
+}

@@ -14,8 +14,15 @@ use super::{DiskView, Found, Limits, Random, RunSegment, Step, Subject, steps};
 
 const PATH: &str = "/db/catalog.redb";
 const DATABASE: [u8; 16] = [5; 16];
-const STEPS: [&str; 6] =
-    ["checkpoint", "checkpoint many rows", "checkpoint long rows", "delete all rows", "close and open", "crash"];
+const STEPS: [&str; 7] = [
+    "checkpoint",
+    "checkpoint many rows",
+    "checkpoint long rows",
+    "delete all rows",
+    "close and open",
+    "crash",
+    "pack",
+];
 
 /// The catalog.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +48,11 @@ impl Subject for CatalogSubject {
     }
 
     fn mutant_units(&self) -> Vec<Vec<Step>> {
-        vec![steps(&[(0, 0), (1, 0), (4, 0), (2, 0)]), steps(&[(2, 0), (3, 0), (5, 3), (0, 0)])]
+        vec![
+            steps(&[(0, 0), (1, 0), (4, 0), (2, 0)]),
+            steps(&[(2, 0), (3, 0), (5, 3), (0, 0)]),
+            steps(&[(1, 0), (6, 0), (0, 0)]),
+        ]
     }
 
     fn limits(&self) -> (Limits, Limits) {
@@ -62,6 +73,10 @@ impl Subject for CatalogSubject {
             match step.kind {
                 4 => {
                     drop(catalog);
+                    catalog = open(view, &part.disk).map_err(said)?;
+                }
+                6 => {
+                    catalog.pack(&*view(&part.disk)).map_err(said)?;
                     catalog = open(view, &part.disk).map_err(said)?;
                 }
                 5 => {

@@ -1,5 +1,6 @@
 //! Properties of a catalog and its snapshots, and the files that are checked as a whole when they are opened.
 
+use std::ops::Bound;
 use std::path::Path;
 
 use holotype_storage::Error;
@@ -7,7 +8,7 @@ use holotype_storage::catalog::{Applied, Catalog, CatalogOptions};
 use holotype_storage::features::Access;
 use holotype_storage::log::{CommitNo, Lsn};
 use holotype_storage::overlay::RowKey;
-use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs};
+use holotype_storage::vfs::{Crash, Failure, OpenMode, SimVfs, Vfs};
 
 const DATABASE: [u8; 16] = [5; 16];
 
@@ -129,4 +130,59 @@ fn files_are_checked_up_to_a_length() {
             assert_eq!(snapshot.get(1, &399_u32.to_be_bytes()).unwrap(), row(399).1.map(String::into_bytes));
         }
     }
+}
+
+#[test]
+fn a_packed_catalog_has_the_same_rows_in_a_shorter_file() {
+    let (sim, catalog) = filled();
+    let more = |round: u32| (0..400).map(move |i| ((i * 7919) % 60_000 + round * 3, i % 9 != 0));
+    for round in 0..60 {
+        let changes = more(round).map(|(number, is_kept)| (row(number).0, row(number).1.filter(|_| is_kept)));
+        catalog.checkpoint(changes, &Applied { commit: CommitNo(10 + u64::from(round)), ..applied() }).unwrap();
+    }
+    catalog.set_incompatible(2).unwrap();
+    assert!(catalog.is_pack_due().unwrap());
+    let rows = |catalog: &Catalog| {
+        let mut rows = Vec::new();
+        let see = |key: &[u8], value: &[u8]| {
+            rows.push((key.to_vec(), value.to_vec()));
+            Ok::<_, Error>(())
+        };
+        catalog.snapshot().unwrap().each(1, Bound::Unbounded, Bound::Unbounded, see).unwrap();
+        rows
+    };
+    let (expected, of_before) = (rows(&catalog), catalog.snapshot().unwrap());
+    let positions = (catalog.applied().unwrap(), catalog.previous().unwrap());
+    catalog.pack(&sim).unwrap();
+    let key = expected[7].0.as_slice();
+    assert_eq!(of_before.get(1, key).unwrap().as_ref(), Some(&expected[7].1), "the old file is read on");
+    let before = catalog.file_len().unwrap();
+    drop((catalog, of_before));
+
+    let len = sim.bytes(path()).unwrap().len() as u64;
+    assert!(len * 5 < before * 4, "{len} bytes after {before}");
+    let packed = Catalog::open(&sim, path(), DATABASE, &CatalogOptions::default(), Access::Write).unwrap();
+    assert_eq!((packed.applied().unwrap(), packed.previous().unwrap()), positions);
+    assert_eq!(rows(&packed), expected);
+    assert_eq!(packed.verify().unwrap(), expected.len() as u64);
+    assert!(!packed.is_pack_due().unwrap(), "this handle wrote nothing");
+    packed.checkpoint([(row(7).0, None::<String>)], &applied()).unwrap();
+    assert_eq!(packed.snapshot().unwrap().get(1, &7_u32.to_be_bytes()).unwrap(), None);
+    // The features stand, too.
+    drop(packed);
+    let bytes = sim.bytes(path()).unwrap();
+    let format = [&[1, 0, 0, 0][..], &[0; 8], &[2, 0, 0, 0]].concat();
+    assert!(bytes.windows(format.len()).any(|window| window == format));
+}
+
+#[test]
+fn a_damaged_row_is_not_copied() {
+    let (sim, catalog) = filled();
+    drop(catalog);
+    let at = sim.bytes(path()).unwrap().windows(9).position(|window| window == b"value 388").unwrap();
+    sim.open(path(), OpenMode::ReadWrite).unwrap().write_at(b"Value", at as u64).unwrap();
+    let unchecked = CatalogOptions { check_len: 0, ..CatalogOptions::default() };
+    let catalog = Catalog::open(&sim, path(), DATABASE, &unchecked, Access::Write).unwrap();
+    assert!(matches!(catalog.pack(&sim), Err(Error::DamagedFile { .. })));
+    assert!(sim.bytes(path()).unwrap().windows(9).any(|window| window == b"Value 388"), "the file is that of before");
 }
