@@ -32,8 +32,8 @@
 //! 2. Zones ignore NaN, since it passes no comparison. A zone that has only NaN is (+∞, -∞).
 //! 3. A column has the shortest form that gives back every bit of every value; floats have form 0 or 1.
 //!
-//! Cost: finding a [`Column`] by name searches the list of columns; reading a found column only checks its length, and a
-//! value takes one look at the zones more than an array.
+//! Cost: finding a [`Column`] by name searches the list of columns; reading a found column only checks its length, and
+//! a value takes one look at the zones more than an array.
 
 mod values;
 

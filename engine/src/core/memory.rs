@@ -11,12 +11,21 @@
 //! Vectors, codes, graphs, words and columns of derived files are mapped: their pages belong to the system, which takes
 //! them back when it needs them.
 
+use crate::Options;
 use crate::core::Core;
 use crate::state::State;
+use holotype_storage::vfs::map_large_allocations;
 
 /// Estimated memory overhead of a changed row and of a changed item, in bytes.
 pub(crate) const ROW_BYTES: u64 = 112;
 pub(crate) const ITEM_BYTES: u64 = 256;
+
+/// Has the allocator keep less than it would where memory is little: below the default limit.
+pub(crate) fn prepare_allocator(options: &Options) {
+    if options.memory_limit < Options::default().memory_limit {
+        map_large_allocations();
+    }
+}
 
 /// The use of memory by one part of the database. Mapped files do not count: their pages are the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]

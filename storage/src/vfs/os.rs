@@ -31,7 +31,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 pub use self::bus_error::{cut_count, cut_files};
-pub use self::freed_memory::return_freed_memory;
+pub use self::freed_memory::{map_large_allocations, return_freed_memory};
 
 use self::bus_error::Watched;
 use self::live_map::MappedLiveFile;

@@ -136,7 +136,7 @@ fn values_that_are_near_each_other_take_few_bytes() {
     let count = ids().count();
     let numbers = |step: u64| ids().map(|id| 1_000_000 + id * step).collect::<Vec<u64>>();
     assert_eq!(taken(|to| _ = to.u64("x", vec![1 << 60; count])), 0);
-    assert_eq!(taken(|to| _ = to.u64("x", ids().map(|id| id / 4096 << 50).collect())), 0, "one value to a zone");
+    assert_eq!(taken(|to| _ = to.u64("x", ids().map(|id| (id / 4096) << 50).collect())), 0, "one value to a zone");
     assert_eq!(taken(|to| _ = to.u64("x", ids().map(|id| 5000 + id / 100).collect())), count);
     assert_eq!(taken(|to| _ = to.u64("x", numbers(8))), 2 * count);
     assert_eq!(taken(|to| _ = to.u64("x", numbers(1300))), 4 * count);
@@ -167,8 +167,10 @@ proptest! {
     fn a_column_file_gives_back_what_was_written(numbers in near_each_other()) {
         let mut writer = ColumnsWriter::new(0, numbers.len() as u32);
         let all = |bits: u32| numbers.iter().map(move |number| number >> bits);
-        let (bytes, shorts): (Vec<u8>, Vec<u16>) = (all(0).map(|n| n as u8).collect(), all(3).map(|n| n as u16).collect());
-        let (halves, signed): (Vec<u32>, Vec<i64>) = (all(7).map(|n| n as u32).collect(), all(0).map(|n| n as i64).collect());
+        let bytes: Vec<u8> = all(0).map(|n| n as u8).collect();
+        let shorts: Vec<u16> = all(3).map(|n| n as u16).collect();
+        let halves: Vec<u32> = all(7).map(|n| n as u32).collect();
+        let signed: Vec<i64> = all(0).map(|n| n as i64).collect();
         let floats: Vec<f32> = all(0).map(|n| f32::from_bits(n as u32)).collect();
         writer.u8("a", bytes.clone()).u16("b", shorts.clone()).u32("c", halves.clone()).u64("d", numbers.clone());
         writer.i64("e", signed.clone()).f32("f", floats.clone());

@@ -11,3 +11,13 @@ pub fn return_freed_memory() {
         libc::malloc_trim(0);
     }
 }
+
+/// Has the whole process map each allocation of 128 KiB or more by itself, so that freeing it gives it back to the
+/// system. The GNU C library begins so, but raises that size, up to 32 MiB, whenever a larger one is freed.
+pub fn map_large_allocations() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: `mallopt` takes the allocator's own locks. Allocations that exist stay as they are.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+    }
+}
