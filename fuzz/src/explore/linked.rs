@@ -5,10 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use holotype::{Durability, Holotype, Metric, NewTrace, Options, Space};
-use holotype_index::segment::layout::VERSION_LOGGED;
 use holotype_storage::vfs::{Crash, SimVfs};
 
-use crate::story::{self, DATABASE, files};
+use crate::story::{self, DATABASE, has_logged_graph};
 
 /// The number of items.
 pub(super) const COUNT: u32 = 2_047;
@@ -48,14 +47,6 @@ fn record(database: &Holotype, items: Range<u32>) -> holotype::Result<()> {
     }
     transaction.commit(Durability::Sync)?;
     database.checkpoint()
-}
-
-/// True if a segment of vectors has none of them.
-fn has_logged_graph(disk: &SimVfs) -> bool {
-    let vectors = files(disk).into_iter().filter(|path| path.extension().is_some_and(|end| end == "vseg"));
-    let mut contents = vectors.filter_map(|path| disk.bytes(&path).ok());
-    // The version of the content is behind magic, kind and version of the frame.
-    contents.any(|bytes| bytes.get(12..16) == Some(&VERSION_LOGGED.to_le_bytes()[..]))
 }
 
 /// A point of a square from 0 to 128, exact as halves.
