@@ -119,7 +119,7 @@ impl Executor {
         self.memory.holds(part)
     }
 
-    /// The candidates of each query. `None` if more ranks are about equal than passes are worth, or vectors are damaged.
+    /// The candidates of each query. `None` if a vector is damaged, or more ranks are about equal than passes pay for.
     pub(crate) fn candidates(&mut self, task: &Task<'_>) -> Result<Option<Candidates>, Fault> {
         let mut candidates = vec![Vec::new(); task.queries.len()];
         if task.count == 0 || task.k == 0 || task.queries.is_empty() {

@@ -1,9 +1,9 @@
 //! Bit rot: a random damage to one file of a database must not change an answer in silence.
 //!
 //! Six databases are damaged: one that was closed, one that crashed, one each after `compact`, `forget` and `retain`,
-//! and one with a graph that refers to the log for its vectors. A damage flips bits, zeroes a range, cuts the file, swaps two blocks of it, puts an older file of the same
-//! database in its place, removes it, or puts the log and LOCK back as they were earlier. Then the database is opened
-//! for reading and for writing, and
+//! and one with a graph that refers to the log for its vectors. A damage flips bits, zeroes a range, cuts the file,
+//! swaps two blocks of it, puts an older file of the same database in its place, removes it, or puts the log and LOCK
+//! back as they were earlier. Then the database is opened for reading and for writing, and
 //!
 //! 1. opening says what is wrong, or the answers to a set of questions are the same as before the damage, or the
 //!    reader is told: by the report of opening, by a note of the answer, or by an error in its place;
