@@ -36,6 +36,9 @@
 //!
 //! Data is read from where the caller keeps it; nothing is bundled. `smoke` runs every bench on small data made here.
 
+#[macro_use]
+mod output;
+
 mod ablation;
 mod append;
 mod batch;
@@ -141,8 +144,8 @@ enum Bench {
 /// The result of a bench.
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
-fn main() -> ExitCode {
-    let done = match Arguments::parse().bench {
+fn run(bench: Bench) -> Result<()> {
+    match bench {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Tiermem(arguments) => tiermem::run(&arguments),
         Bench::Router(arguments) => router::run(&arguments),
@@ -166,8 +169,12 @@ fn main() -> ExitCode {
         Bench::History(arguments) => history::run(&arguments),
         Bench::Compare(arguments) => history::compare(&arguments),
         Bench::Smoke => smoke::run(),
-    };
-    match done {
+    }
+}
+
+fn main() -> ExitCode {
+    let bench = Arguments::parse().bench;
+    match output::until_closed(|| run(bench)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

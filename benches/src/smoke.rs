@@ -10,6 +10,7 @@ pub(crate) mod neighbours;
 
 use crate::Result;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -18,6 +19,7 @@ const RECORDS: usize = 200;
 
 pub(crate) fn run() -> Result<()> {
     let dir = tempfile::tempdir()?;
+    check_closed_output()?;
     check_vectors(dir.path())?;
     check_append(dir.path())?;
     check_python(dir.path())?;
@@ -26,6 +28,18 @@ pub(crate) fn run() -> Result<()> {
     check_knowledge(dir.path())?;
     check_locomo(dir.path())?;
     check_epistemic(dir.path())
+}
+
+/// A bench whose reader leaves after the first line, as `head` does, ends in silence.
+fn check_closed_output() -> Result<()> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let kernels = ["vectors", "--kernels", "64", "--far-mib", "1"];
+    let mut child = command.args(kernels).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+    let output = child.wait_with_output()?;
+    let said = String::from_utf8(output.stderr)?;
+    check(output.status.success() && said.is_empty(), "a closed output", &(line, output.status, said))
 }
 
 fn check_vectors(dir: &Path) -> Result<()> {

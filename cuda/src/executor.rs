@@ -16,7 +16,7 @@ use crate::driver::{Driver, Fault, Scan};
 use crate::encode;
 use crate::memory::{DeviceMemory, DeviceRows, Role};
 use holotype_index::rows::EncodedRows;
-use holotype_index::scorer::PartId;
+use holotype_index::scorer::{Batch, PartId};
 use holotype_index::{Encoding, Metric, VectorSpec};
 use std::ops::Range;
 
@@ -52,7 +52,8 @@ pub(crate) struct Task<'a> {
     pub(crate) spec: VectorSpec,
     pub(crate) part: PartId,
     pub(crate) count: usize,
-    pub(crate) encoded: &'a EncodedRows<'a>,
+    /// Gives the vectors, and reads all of them for that. A part on the device is not asked for them.
+    pub(crate) batch: &'a Batch<'a>,
     pub(crate) matching: Option<&'a [u64]>,
     pub(crate) queries: Vec<&'a [f32]>,
     pub(crate) k: usize,
@@ -74,6 +75,21 @@ struct Piece<'a> {
     task: &'a Task<'a>,
     rows: DeviceRows,
     first: usize,
+}
+
+/// The vectors of a part, to be copied.
+struct Vectors<'a> {
+    encoded: EncodedRows<'a>,
+    /// The length of the longest.
+    longest: f64,
+}
+
+impl<'a> Vectors<'a> {
+    /// Those of a part; `None` if some of them are damaged.
+    fn of(task: &Task<'a>) -> Option<Self> {
+        let encoded = task.batch.encoded()?;
+        Some(Self { longest: encode::longest(&task.spec, &encoded), encoded })
+    }
 }
 
 /// A group of queries that was started.
@@ -103,7 +119,7 @@ impl Executor {
         self.memory.holds(part)
     }
 
-    /// The candidates of each query. `None` if more ranks are about equal than passes are worth.
+    /// The candidates of each query. `None` if a vector is damaged, or more ranks are about equal than passes pay for.
     pub(crate) fn candidates(&mut self, task: &Task<'_>) -> Result<Option<Candidates>, Fault> {
         let mut candidates = vec![Vec::new(); task.queries.len()];
         if task.count == 0 || task.k == 0 || task.queries.is_empty() {
@@ -122,7 +138,8 @@ impl Executor {
     /// Compares a part that stays on the device.
     fn compare_resident(&mut self, task: &Task<'_>, candidates: &mut Candidates) -> Result<bool, Fault> {
         if !self.memory.holds(task.part) {
-            let rows = self.load(task)?;
+            let Some(vectors) = Vectors::of(task) else { return Ok(false) };
+            let rows = self.load(task, &vectors)?;
             self.memory.keep(task.part, rows);
         }
         self.memory.pin(Some(task.part));
@@ -145,15 +162,15 @@ impl Executor {
         }
         let pieces: Vec<Range<usize>> =
             (0..task.count).step_by(count).map(|first| first..task.count.min(first + count)).collect();
-        let longest = encode::longest(&task.spec, task.encoded);
-        let mut next = Some(self.pass_through(task, pieces[0].clone(), 0, longest)?);
+        let Some(vectors) = Vectors::of(task) else { return Ok(false) };
+        let mut next = Some(self.pass_through(task, &vectors, pieces[0].clone(), 0)?);
         for (at, range) in pieces.iter().enumerate() {
             let Some(rows) = next.take() else { return Ok(false) };
             let mut piece = Piece { task, rows, first: range.start };
             let mut after = pieces.get(at + 1).map(|range| NextPiece {
                 range: range.clone(),
                 set: (at + 1) % 2,
-                longest,
+                vectors: &vectors,
                 rows: None,
             });
             if !self.compare(&mut piece, candidates, after.as_mut())? {
@@ -165,11 +182,11 @@ impl Executor {
     }
 
     /// Copies a whole part into buffers of its own.
-    fn load(&mut self, task: &Task<'_>) -> Result<DeviceRows, Fault> {
+    fn load(&mut self, task: &Task<'_>, vectors: &Vectors<'_>) -> Result<DeviceRows, Fault> {
         let count = task.count;
-        let lens = [count * encode::stride(&task.spec), task.encoded.scales.len() * 4, count * 8];
+        let lens = [count * encode::stride(&task.spec), vectors.encoded.scales.len() * 4, count * 8];
         let mut buffers = [0; 3];
-        let loaded = self.load_into(task, lens, &mut buffers);
+        let loaded = self.load_into(task, vectors, lens, &mut buffers);
         if loaded == Err(Fault::OutOfMemory) {
             for (address, len) in buffers.into_iter().zip(lens).filter(|(address, _)| *address != 0) {
                 self.memory.free(self.driver.as_mut(), address, len)?;
@@ -178,15 +195,21 @@ impl Executor {
         loaded
     }
 
-    fn load_into(&mut self, task: &Task<'_>, lens: [usize; 3], buffers: &mut [u64; 3]) -> Result<DeviceRows, Fault> {
+    fn load_into(
+        &mut self,
+        task: &Task<'_>,
+        vectors: &Vectors<'_>,
+        lens: [usize; 3],
+        buffers: &mut [u64; 3],
+    ) -> Result<DeviceRows, Fault> {
         for (buffer, len) in buffers.iter_mut().zip(lens).filter(|(_, len)| *len > 0) {
             *buffer = self.memory.allocate(self.driver.as_mut(), len)?;
         }
         let [rows, scales, measures] = *buffers;
         let len = lens.iter().map(|len| *len as u64).sum();
-        let (count, longest) = (whole(task.count)?, encode::longest(&task.spec, task.encoded));
+        let (count, longest) = (whole(task.count)?, vectors.longest);
         let loaded = DeviceRows { rows, scales, measures, measured: false, count, longest, len };
-        self.copy_rows(task, 0..task.count, &loaded)?;
+        self.copy_rows(task, vectors, 0..task.count, &loaded)?;
         Ok(loaded)
     }
 
@@ -194,34 +217,41 @@ impl Executor {
     fn pass_through(
         &mut self,
         task: &Task<'_>,
+        vectors: &Vectors<'_>,
         range: Range<usize>,
         set: usize,
-        longest: f64,
     ) -> Result<DeviceRows, Fault> {
         let (spec, count, set) = (&task.spec, range.len(), set as u8);
         let driver = self.driver.as_mut();
         let rows = self.memory.scratch(driver, Role::Rows(set), count * encode::stride(spec))?;
-        let scales = match task.encoded.scales.is_empty() {
+        let scales = match vectors.encoded.scales.is_empty() {
             true => 0,
             false => self.memory.scratch(driver, Role::Scales(set), count * 4)?,
         };
         let measures = self.memory.scratch(driver, Role::Measures(set), count * 8)?;
-        let passing = DeviceRows { rows, scales, measures, measured: false, count: whole(count)?, longest, len: 0 };
-        self.copy_rows(task, range, &passing)?;
+        let (count, longest) = (whole(count)?, vectors.longest);
+        let passing = DeviceRows { rows, scales, measures, measured: false, count, longest, len: 0 };
+        self.copy_rows(task, vectors, range, &passing)?;
         Ok(passing)
     }
 
-    fn copy_rows(&mut self, task: &Task<'_>, range: Range<usize>, to: &DeviceRows) -> Result<(), Fault> {
+    fn copy_rows(
+        &mut self,
+        task: &Task<'_>,
+        vectors: &Vectors<'_>,
+        range: Range<usize>,
+        to: &DeviceRows,
+    ) -> Result<(), Fault> {
         // Padded a few at a time, so that the copies of a large part need little memory.
         const STAGED: usize = 1 << 14;
         let stride = encode::stride(&task.spec);
         for start in range.clone().step_by(STAGED) {
             let count = STAGED.min(range.end - start);
-            let bytes = encode::rows(&task.spec, task.encoded, start, count);
+            let bytes = encode::rows(&task.spec, &vectors.encoded, start, count);
             self.driver.write(to.rows + ((start - range.start) * stride) as u64, &bytes)?;
         }
         if to.scales != 0 {
-            self.driver.write(to.scales, bytemuck::cast_slice(&task.encoded.scales[range]))?;
+            self.driver.write(to.scales, bytemuck::cast_slice(&vectors.encoded.scales[range]))?;
         }
         Ok(())
     }
@@ -231,7 +261,7 @@ impl Executor {
         &mut self,
         piece: &mut Piece<'_>,
         candidates: &mut Candidates,
-        mut after: Option<&mut NextPiece>,
+        mut after: Option<&mut NextPiece<'_>>,
     ) -> Result<bool, Fault> {
         let task = piece.task;
         let filter = self.write_filter(piece)?;
@@ -244,7 +274,7 @@ impl Executor {
                 false => self.start_many(piece, &group, filter)?,
             };
             if let Some(after) = after.take() {
-                after.rows = Some(self.pass_through(task, after.range.clone(), after.set, after.longest)?);
+                after.rows = Some(self.pass_through(task, after.vectors, after.range.clone(), after.set)?);
             }
             let complete = match started {
                 Started::Few { scan } => self.finish_few(piece, &group, scan, candidates)?,
@@ -465,10 +495,10 @@ impl Executor {
 }
 
 /// A piece that is to be copied while another is compared.
-struct NextPiece {
+struct NextPiece<'a> {
     range: Range<usize>,
     set: usize,
-    longest: f64,
+    vectors: &'a Vectors<'a>,
     rows: Option<DeviceRows>,
 }
 

@@ -131,7 +131,6 @@ impl CudaScorer {
             return None;
         }
         let done = self.opened(device).and_then(|executor| {
-            let Some(encoded) = batch.encoded() else { return Ok(None) };
             let company = self.waiting.take_along(batch);
             let own = (0..batch.query_count()).map(|query| batch.query(query));
             let joined = company.iter().flat_map(|request| &request.queries).map(Vec::as_slice);
@@ -139,7 +138,7 @@ impl CudaScorer {
                 spec: batch.spec(),
                 part: batch.part(),
                 count: batch.len(),
-                encoded: &encoded,
+                batch,
                 matching: batch.matching(),
                 queries: own.chain(joined).collect(),
                 k: company.iter().map(|request| request.k).fold(batch.k(), usize::max),

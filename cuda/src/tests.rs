@@ -7,13 +7,16 @@ use crate::scorer::{CudaScorer, DeviceUse, scorer};
 use holotype_index::bitmap::Bits;
 use holotype_index::scorer::{BatchScorer, CpuScorer};
 use holotype_index::segment::layout::KIND;
+use holotype_index::segment::merge_segments;
 use holotype_index::{
-    BuildOptions, Encoding, Metric, Search, SearchOptions, TailView, VectorIndex, VectorSegment, VectorSpec,
-    VectorTail, build_segment,
+    BuildOptions, Encoding, LoggedVectors, Metric, Rows, Search, SearchOptions, TailView, VectorIndex, VectorSegment,
+    VectorSpec, VectorTail, build_segment,
 };
 use holotype_storage::segment_file::{FileIdentity, SegmentFile};
+use holotype_storage::vfs::SimVfs;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -303,6 +306,66 @@ fn a_part_stays_and_the_least_used_makes_room() {
     assert_eq!((scorer.usage().fault, scorer.usage().on_cpu), (None, 0));
 }
 
+/// The bytes of the vectors of ids from 0 on, and how many were read.
+#[derive(Debug)]
+struct Log {
+    bytes: Vec<u8>,
+    read: AtomicU64,
+}
+
+impl LoggedVectors for Log {
+    fn find(&self, id: u32, out: &mut [u8]) -> Option<NonZero<u64>> {
+        let place = NonZero::new(u64::from(id) + 1)?;
+        self.copy(place, out).then_some(place)
+    }
+
+    fn copy(&self, place: NonZero<u64>, out: &mut [u8]) -> bool {
+        self.read.fetch_add(1, Ordering::Relaxed);
+        let start = (place.get() as usize - 1) * out.len();
+        self.bytes.get(start..start + out.len()).is_some_and(|bytes| {
+            out.copy_from_slice(bytes);
+            true
+        })
+    }
+
+    fn prefetch(&self, _place: NonZero<u64>, _len: usize) {}
+}
+
+/// A part whose vectors stand in the log is read once, and later only for the scores of candidates.
+#[test]
+fn a_part_that_stays_is_not_read_from_the_log_again() {
+    let (spec, count) = (CASE.spec, CASE.count);
+    let mut random = Random(11);
+    let tail = VectorTail::new(spec);
+    (0..count as u32).for_each(|id| tail.push(id, &random.vector(spec.dim)).unwrap());
+    let rows = tail.view().to_rows();
+    let log = Arc::new(Log { bytes: rows.view().encoded().unwrap().bytes.into_owned(), read: AtomicU64::new(0) });
+    let (identity, vfs, path) = (FileIdentity { database: [1; 16], generation: 2, place: 0 }, SimVfs::new(), "/graph");
+    let options = BuildOptions { graph_from: 0, log: Some(log.as_ref()), ..BuildOptions::default() };
+    let flat = flat(&rows);
+    let places = merge_segments(&[&flat], None, (identity, None), (&vfs, Path::new(path)), &options).unwrap();
+    let file = SegmentFile::open(&vfs, Path::new(path), KIND, &identity).unwrap();
+    let graph = VectorSegment::open(file, &spec).unwrap().with_places(places);
+    assert!(graph.is_logged());
+    let index = VectorIndex::new(vec![Arc::new(graph)], TailView::empty(spec)).unwrap();
+    let index = index.in_log(Arc::clone(&log) as Arc<dyn LoggedVectors>);
+    let queries: Vec<Vec<f32>> = (0..3).map(|_| random.vector(spec.dim)).collect();
+    let asked: Vec<&[f32]> = queries.iter().map(Vec::as_slice).collect();
+    let exact = |by: &dyn BatchScorer| {
+        let before = log.read.load(Ordering::Relaxed);
+        let options = SearchOptions { exact: true, ..SearchOptions::default() };
+        let found = hits(index.search_batch(&asked, 10, options, by).unwrap());
+        (found, log.read.load(Ordering::Relaxed) - before)
+    };
+    let scorer = mock(1 << 30, lost(), &Arc::new(Weather::default()));
+    let (want, _) = exact(&CpuScorer);
+    let (first, read) = exact(&scorer);
+    assert!(first == want && read >= count as u64, "{read} were read");
+    let (second, read) = exact(&scorer);
+    assert!(second == want && read <= count as u64 / 16, "{read} were read");
+    assert_eq!((scorer.usage().on_device, scorer.usage().fault), (2, None));
+}
+
 #[test]
 fn a_part_larger_than_the_device_passes_through_in_pieces() {
     let weather = Arc::new(Weather::default());
@@ -327,11 +390,15 @@ fn segment(spec: VectorSpec, vectors: impl Iterator<Item = Vec<f32>>) -> VectorI
     for (id, vector) in (0..).zip(vectors) {
         tail.push(id, &vector).unwrap();
     }
+    VectorIndex::new(vec![Arc::new(flat(&tail.view().to_rows()))], TailView::empty(spec)).unwrap()
+}
+
+fn flat(rows: &Rows) -> VectorSegment {
     let identity = FileIdentity { database: [1; 16], generation: 1, place: 0 };
-    let flat = BuildOptions { graph_from: usize::MAX, ..BuildOptions::default() };
-    let file = build_segment(&tail.view().to_rows(), identity, &flat).unwrap();
+    let options = BuildOptions { graph_from: usize::MAX, ..BuildOptions::default() };
+    let file = build_segment(rows, identity, &options).unwrap();
     let file = SegmentFile::from_bytes(file.into_bytes(), KIND, &identity).unwrap();
-    VectorIndex::new(vec![Arc::new(VectorSegment::open(file, &spec).unwrap())], TailView::empty(spec)).unwrap()
+    VectorSegment::open(file, &rows.spec()).unwrap()
 }
 
 /// The device in memory, and the emulator and the GPU where there is one.

@@ -1,9 +1,10 @@
-//! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine|rules]
-//! [--mutants [--of TEXT]]`.
+//! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J]
+//! [--only log|catalog|engine|linked|rules] [--mutants [--of TEXT]]`.
 //!
-//! Explores every sequence of up to three steps of the log and of up to two steps of catalog and engine, then sequences
-//! drawn from the seed, until there are `N` different states. Prints its figures as one line of JSON, and its progress
-//! on standard error once a minute, so that an interrupted run has figures too. Fails at the first invalid state.
+//! Explores every sequence of up to three steps of the log and of up to two steps of catalog and engine, some of an
+//! engine with a graph of vectors, then sequences drawn from the seed, until there are `N` different states. Prints its
+//! figures as one line of JSON, and its progress on standard error once a minute, so that an interrupted run has
+//! figures too. Fails at the first invalid state.
 //!
 //! `explore --mutants` tries the mutants of the protocol instead, prints one line of JSON per mutant, and fails if one
 //! is not detected that is not known to be equivalent. Each rule of trust is broken once, too. `--of TEXT` selects the
@@ -20,7 +21,7 @@ use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
 use holotype_fuzz::explore::protocol_mutants::{Mutant, Runs, Verdict, equivalent};
 use holotype_fuzz::explore::rules::Rule;
-use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Step, Subject, drawn, sequences};
+use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Subject, drawn};
 
 /// The greatest numbers of states of the engine and of the catalog, unless `--only` selects them: the rest of a long
 /// run is of the log.
@@ -41,8 +42,8 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(why) => {
             eprintln!(
-                "explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine|rules] \
-                 [--mutants [--of TEXT]]"
+                "explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] \
+                 [--only log|catalog|engine|linked|rules] [--mutants [--of TEXT]]"
             );
             return ExitCode::from(2);
         }
@@ -91,14 +92,19 @@ fn explore(arguments: &Arguments) -> Result<(), String> {
         None => arguments.states * per_mille / 1000,
     };
     if wanted("engine") {
-        part(&EngineSubject, share(15).min(MOST_OF_ENGINE), 2, arguments, &disks, &mut all, &mut parts)?;
+        part(&EngineSubject::Empty, share(15).min(MOST_OF_ENGINE), arguments, &disks, &mut all, &mut parts)?;
+    }
+    if wanted("linked") {
+        // Its short sequences alone take as long as those of the engine.
+        let states = if arguments.only.is_some() { arguments.states } else { 0 };
+        part(&EngineSubject::Linked, states, arguments, &disks, &mut all, &mut parts)?;
     }
     if wanted("catalog") {
-        part(&CatalogSubject, share(35).min(MOST_OF_CATALOG), 2, arguments, &disks, &mut all, &mut parts)?;
+        part(&CatalogSubject, share(35).min(MOST_OF_CATALOG), arguments, &disks, &mut all, &mut parts)?;
     }
     if wanted("log") {
         let rest = arguments.states.saturating_sub(all.different);
-        part(&LogSubject, rest, 3, arguments, &disks, &mut all, &mut parts)?;
+        part(&LogSubject, rest, arguments, &disks, &mut all, &mut parts)?;
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
@@ -118,7 +124,8 @@ fn mutants(arguments: &Arguments) -> Result<(), String> {
     if arguments.only.as_deref() == Some("rules") {
         return if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} rules are broken or not missed")) };
     }
-    let limits = Limits { states_of_point: 64, states_of_recovery: 8, recoveries: 3, only_last_step: false };
+    let limits =
+        Limits { states_of_point: 64, states_of_recovery: 8, recoveries: 3, outcomes: 1, only_last_step: false };
     let log = Runs::of(&LogSubject, &LogSubject.mutant_units(), limits)?;
     let limits = Limits { states_of_point: 24, recoveries: 16, ..limits };
     let catalog = Runs::of(&CatalogSubject, &CatalogSubject.mutant_units(), limits)?;
@@ -130,11 +137,12 @@ fn mutants(arguments: &Arguments) -> Result<(), String> {
         unnoticed += mutants_of(&CatalogSubject, &catalog.named(&arguments.of), arguments);
     }
     if wanted("engine") {
-        let limits = Limits { states_of_point: 12, states_of_recovery: 3, recoveries: 16, only_last_step: false };
-        let engine = Runs::of(&EngineSubject, &EngineSubject.mutant_units(), limits)?;
+        let limits =
+            Limits { states_of_point: 12, states_of_recovery: 3, recoveries: 16, outcomes: 1, only_last_step: false };
+        let engine = Runs::of(&EngineSubject::Empty, &EngineSubject::Empty.mutant_units(), limits)?;
         // The engine also runs the code of log and catalog. Those mutants were tried above, in cheaper runs.
         let engine = engine.without(&known).named(&arguments.of);
-        unnoticed += mutants_of(&EngineSubject, &engine, arguments);
+        unnoticed += mutants_of(&EngineSubject::Empty, &engine, arguments);
     }
     if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} mutants were not detected")) }
 }
@@ -184,7 +192,6 @@ fn mutants_of<S: Subject>(subject: &S, runs: &Runs<'_, S>, arguments: &Arguments
 fn part<S: Subject>(
     subject: &S,
     states: u64,
-    longest: u32,
     arguments: &Arguments,
     disks: &Disks,
     all: &mut Counts,
@@ -200,12 +207,12 @@ fn part<S: Subject>(
         }
     };
     let kinds = subject.steps().len();
-    let short: Vec<Vec<Step>> = sequences(kinds, longest).collect();
+    let short = subject.short_sequences();
     let (exhaustive, sampled) = subject.limits();
     let unit = |number: u64| Some((short.get(number as usize)?.clone(), exhaustive));
     let mut counts = Progress::new(u64::MAX, disks).run(subject, arguments.jobs, unit, tell)?;
     eprintln!(
-        "{}: {} sequences of up to {longest} steps, {} different states in {:.1} s",
+        "{}: {} short sequences, {} different states in {:.1} s",
         subject.name(),
         counts.units,
         counts.different,

@@ -1,9 +1,9 @@
 //! Bit rot: a random damage to one file of a database must not change an answer in silence.
 //!
-//! Five small databases are damaged: one that was closed, one that crashed, and one each after `compact`, `forget` and
-//! `retain`. A damage flips bits, zeroes a range, cuts the file, swaps two blocks of it, puts an older file of the same
-//! database in its place, removes it, or puts the log and LOCK back as they were earlier. Then the database is opened
-//! for reading and for writing, and
+//! Six databases are damaged: one that was closed, one that crashed, one each after `compact`, `forget` and `retain`,
+//! and one with a graph that refers to the log for its vectors. A damage flips bits, zeroes a range, cuts the file,
+//! swaps two blocks of it, puts an older file of the same database in its place, removes it, or puts the log and LOCK
+//! back as they were earlier. Then the database is opened for reading and for writing, and
 //!
 //! 1. opening says what is wrong, or the answers to a set of questions are the same as before the damage, or the
 //!    reader is told: by the report of opening, by a note of the answer, or by an error in its place;
@@ -20,11 +20,13 @@ use std::sync::Arc;
 use holotype::answer::Output;
 use holotype::interchange::export;
 use holotype::query::{ParamValue, Params};
-use holotype::{Durability, Forget, Holotype, Mark, NewRecall, NewTrace, Options, Pointer, Snapshot, Space, Status};
+use holotype::{
+    Durability, Forget, Holotype, Mark, Metric, NewRecall, NewTrace, Options, Pointer, Snapshot, Space, Status,
+};
 use holotype_storage::vfs::{Crash, SimVfs};
 
 use crate::explore::Random;
-use crate::story::{DATABASE, files, options};
+use crate::story::{DATABASE, files, has_logged_graph, options};
 
 /// The questions whose answers are compared, beside an export.
 const QUESTIONS: [&str; 10] = [
@@ -269,7 +271,7 @@ fn said(outputs: Vec<Output>) -> Said {
 /// The databases, undamaged.
 fn bases() -> Vec<Base> {
     type Deed = fn(&Holotype) -> holotype::Result<()>;
-    let deeds: [(&'static str, bool, Deed); 5] = [
+    let deeds: [(&'static str, bool, Deed); 6] = [
         ("closed", true, |_| Ok(())),
         ("crashed", false, |_| Ok(())),
         ("compacted", true, |database| database.compact().map(drop)),
@@ -278,14 +280,17 @@ fn bases() -> Vec<Base> {
             database.forget(item.as_slice(), &Forget::because("asked")).map(drop)
         }),
         ("retained", true, |database| database.retain(12, None).map(drop)),
+        ("linked", true, fill),
     ];
-    deeds.into_iter().map(|(name, closes, deed)| base(name, closes, deed)).collect()
+    let bases: Vec<Base> = deeds.into_iter().map(|(name, closes, deed)| base(name, closes, deed)).collect();
+    assert!(bases.iter().any(|base| has_logged_graph(&base.disk)), "a graph that refers to the log");
+    bases
 }
 
 fn base(name: &'static str, closes: bool, deed: fn(&Holotype) -> holotype::Result<()>) -> Base {
     let made = || -> holotype::Result<Base> {
         let disk = SimVfs::new();
-        let options = Options { space: Some(Space::new("test", 3)), ..options() };
+        let options = Options { space: Some(Space::new("test", 3).metric(Metric::L2)), ..options() };
         let database = Holotype::create_on(Arc::new(disk.clone()), DATABASE, options)?;
         for number in 0..16 {
             write(&database, number)?;
@@ -310,6 +315,18 @@ fn base(name: &'static str, closes: bool, deed: fn(&Holotype) -> holotype::Resul
         Ok(Base { name, disk, earlier, answers })
     };
     made().expect("databases on a disk without faults are made")
+}
+
+/// Records as many vectors as become a graph.
+fn fill(database: &Holotype) -> holotype::Result<()> {
+    let mut random = Random(1);
+    let mut transaction = database.begin()?;
+    for number in 0..2_048 {
+        let trace = NewTrace::turn("e4", format!("passenger {number}"));
+        transaction.record(trace.vector((0..3).map(|_| random.below(2_048) as f32 / 16.0).collect()))?;
+    }
+    transaction.commit(Durability::Sync)?;
+    Ok(())
 }
 
 fn write(database: &Holotype, number: u64) -> holotype::Result<()> {

@@ -8,6 +8,7 @@ use holotype::{
     Durability, Edge, EpisodeChange, Holotype, ItemAttributes, ItemId, Mark, NewRecall, NewTrace, Options, Pointer,
     Snapshot, Source, Space, Status,
 };
+use holotype_index::segment::layout::VERSION_LOGGED;
 use holotype_storage::vfs::{Crash, SimVfs};
 
 /// The database's path on its disk.
@@ -45,6 +46,14 @@ pub(crate) fn history() -> &'static [Vec<Seen>] {
 /// The files with data of the story's database, ordered by name.
 pub(crate) fn files(disk: &SimVfs) -> Vec<PathBuf> {
     disk.files().into_iter().filter(|path| path.starts_with(DATABASE)).collect()
+}
+
+/// True if a segment of vectors has none of them.
+pub(crate) fn has_logged_graph(disk: &SimVfs) -> bool {
+    let vectors = files(disk).into_iter().filter(|path| path.extension().is_some_and(|end| end == "vseg"));
+    let mut contents = vectors.filter_map(|path| disk.bytes(&path).ok());
+    // The version of the content is behind magic, kind and version of the frame.
+    contents.any(|bytes| bytes.get(12..16) == Some(&VERSION_LOGGED.to_le_bytes()[..]))
 }
 
 /// A reader's view of an item.

@@ -42,6 +42,11 @@ impl Places {
         Self((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
+    /// None, with room for those of `count`.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self(Vec::with_capacity(count))
+    }
+
     /// Appends the place of the next vector, if it is known.
     pub(crate) fn push(&mut self, place: Option<NonZero<u64>>) {
         self.0.push(AtomicU64::new(place.map_or(0, NonZero::get)));

@@ -1,6 +1,7 @@
 //! A mapped file that another program cuts ended the process with a signal. Now the statement that reads it fails or
 //! says so, and the next opening makes the file again from the log.
 
+use crate::damage::vector;
 use holotype::answer::Output;
 use holotype::query::{ParamValue, Params};
 use holotype::{Durability, Holotype, Layer, NewTrace, Options, Space};
@@ -10,16 +11,6 @@ const COUNT: u32 = 600;
 
 fn options() -> Options {
     Options { checkpoint_records: 1 << 40, checkpoint_bytes: 1 << 40, ..Options::default() }
-}
-
-fn vector(n: u32) -> Vec<f32> {
-    let mut state = u64::from(n) + 1;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    next();
-    (0..8).map(|_| next()).collect()
 }
 
 /// A database whose vectors, words and columns are all in files of some pages.

@@ -61,7 +61,8 @@ fn with_graph(path: &Path) {
     database.close().unwrap();
 }
 
-fn vector(n: u32) -> Vec<f32> {
+/// A vector of eight components, another for each number.
+pub(crate) fn vector(n: u32) -> Vec<f32> {
     let mut state = u64::from(n) + 1;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

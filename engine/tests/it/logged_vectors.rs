@@ -39,6 +39,15 @@ fn fill(path: &Path, length: f32) -> Holotype {
     database
 }
 
+/// A database whose vectors are in a graph.
+fn linked() -> (tempfile::TempDir, PathBuf, Holotype) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.holo");
+    let database = fill(&path, 1.0);
+    database.checkpoint().unwrap();
+    (dir, path, database)
+}
+
 /// The ten nearest to some questions, and the vectors and scores of some items.
 fn told(snapshot: &Snapshot) -> Vec<Vec<(ItemId, f32)>> {
     let near = |item| snapshot.nearest(Layer::Trace, &vector(item, 1.0), 10).unwrap();
@@ -98,10 +107,7 @@ fn a_graph_refers_to_the_log_and_changes_no_answer() {
 
 #[test]
 fn more_is_linked_and_what_is_forgotten_is_not_found() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.holo");
-    let database = fill(&path, 1.0);
-    database.checkpoint().unwrap();
+    let (_dir, path, database) = linked();
     let mut transaction = database.begin().unwrap();
     for item in COUNT..2 * COUNT {
         transaction.record(NewTrace::turn("e", "one more").vector(vector(item, 1.0))).unwrap();
@@ -127,10 +133,7 @@ fn more_is_linked_and_what_is_forgotten_is_not_found() {
 
 #[test]
 fn records_that_retention_moves_are_found_where_they_are() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.holo");
-    let database = fill(&path, 1.0);
-    database.checkpoint().unwrap();
+    let (_dir, path, database) = linked();
     let scored = told(&database.snapshot());
     let since = database.snapshot().commit();
     let report = database.retain(since, None).unwrap();
@@ -160,9 +163,7 @@ fn place_of(path: &Path, text: &str) -> (PathBuf, usize) {
 
 #[test]
 fn a_vector_in_a_damaged_record_is_replaced_by_its_code_and_the_row_is_left_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.holo");
-    let database = fill(&path, 1.0);
+    let (_dir, path, database) = linked();
     database.close().unwrap();
     let (file, at) = place_of(&path, "sentence number 1234");
     let mut bytes = std::fs::read(&file).unwrap();
@@ -201,10 +202,7 @@ impl Embedder for Turned {
 
 #[test]
 fn vectors_made_anew_stand_apart_and_old_snapshots_keep_theirs() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.holo");
-    let database = fill(&path, 1.0);
-    database.checkpoint().unwrap();
+    let (_dir, path, database) = linked();
     let old = database.snapshot();
     let scored = told(&old);
     database.reembed(&Space::new("turned", DIM), &Turned, &ReembedOptions::default()).unwrap();

@@ -4,8 +4,9 @@
 //! Each cycle starts this program again as a child that opens the database. Every writer of the child commits numbered
 //! traces with durability `sync`, and prints each number when its commit returned. After a while the child is killed.
 //! The database must then open, verify, and have the traces 1 to n of each writer without a gap, where n is at least
-//! the last printed number. Checkpoints run at times, and the database is created again after a number of cycles.
-//! Prints one line of JSON.
+//! the last printed number, and a search by vector must find the last trace of each. Checkpoints run at times, and the
+//! database is created again after a number of cycles. It begins with so many vectors that checkpoints soon link a
+//! graph, which refers to the log for them. Prints one line of JSON.
 
 mod processes;
 
@@ -16,11 +17,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use std::{env, fs};
 
-use holotype::{Durability, Holotype, NewTrace, Options};
+use holotype::{Durability, Holotype, Layer, Metric, NewTrace, Options, Space};
 use holotype_fuzz::explore::Random;
 
 /// The number of cycles after which the database is created again, so that opening does not take most of the time.
 const CYCLES_OF_DATABASE: u64 = 100;
+
+/// The traces that a database begins with: the writers soon add as many as a graph needs.
+const FIRST: u32 = 2_000;
 
 struct Arguments {
     cycles: u64,
@@ -89,6 +93,25 @@ fn key(writer: u64, number: u64) -> String {
     format!("w{writer}-{number}")
 }
 
+/// The vector of a trace, which the log has with the bytes that a segment has.
+fn vector(writer: u64, number: u64) -> Vec<f32> {
+    let mut random = Random(writer << 32 | number);
+    (0..8).map(|_| random.below(2_048) as f32 / 16.0).collect()
+}
+
+/// Creates a database with the first traces.
+fn create(path: &Path) -> holotype::Result<()> {
+    let space = Some(Space::new("killed", 8).metric(Metric::L2));
+    let database = Holotype::create(path, Options { space, ..options() })?;
+    let mut transaction = database.begin()?;
+    for number in 0..FIRST {
+        let trace = NewTrace::turn("e", format!("first {number}"));
+        transaction.record(trace.vector(vector(u64::MAX >> 32, number.into())))?;
+    }
+    transaction.commit(Durability::Sync)?;
+    database.close()
+}
+
 /// Writes until it is killed.
 fn child(path: &Path, writers: u64) -> Result<(), String> {
     let database = Holotype::open(path, options()).map_err(|error| error.to_string())?;
@@ -109,7 +132,8 @@ fn write(database: &Holotype, writer: u64, commits: &AtomicU64) -> Result<(), St
         number += 1;
         let mut transaction = database.begin().map_err(said)?;
         let words = "and on ".repeat((number * 31 % 90) as usize);
-        transaction.record(NewTrace::turn("e", format!("{number}: {words}")).key(key(writer, number))).map_err(said)?;
+        let trace = NewTrace::turn("e", format!("{number}: {words}")).key(key(writer, number));
+        transaction.record(trace.vector(vector(writer, number))).map_err(said)?;
         transaction.commit(Durability::Sync).map_err(said)?;
         // One write of a whole line, which is atomic on a pipe.
         std::io::stdout()
@@ -148,7 +172,7 @@ fn parent(arguments: &Arguments) -> Result<(), String> {
                 fs::remove_dir_all(&path).map_err(|error| error.to_string())?;
             }
             path = dir.join(format!("killed-{cycle}.holo"));
-            Holotype::create(&path, options()).and_then(Holotype::close).map_err(|error| error.to_string())?;
+            create(&path).map_err(|error| error.to_string())?;
             promised = vec![0; arguments.writers as usize];
         }
         // Most are killed while they write, some while they open.
@@ -208,6 +232,17 @@ fn write_and_kill(
     Ok(seen)
 }
 
+/// Finds the last trace of a writer by its vector.
+fn find(database: &Holotype, writer: u64, number: u64) -> Result<(), String> {
+    let (snapshot, said) = (database.snapshot(), |error: holotype::Error| error.to_string());
+    let Some(last) = snapshot.get(&key(writer, number)).map_err(said)? else { return Ok(()) };
+    let nearest = snapshot.nearest(Layer::Trace, &vector(writer, number), 3).map_err(said)?;
+    match nearest.iter().any(|(item, _)| *item == last.id) {
+        true => Ok(()),
+        false => Err(format!("trace {number} of writer {writer} is not found by its vector: {nearest:?}")),
+    }
+}
+
 /// Opens the database and compares it with the printed numbers.
 fn check(path: &Path, promised: &mut [u64]) -> Result<(), String> {
     let database = Holotype::open(path, options()).map_err(|error| error.to_string())?;
@@ -218,12 +253,13 @@ fn check(path: &Path, promised: &mut [u64]) -> Result<(), String> {
     if !verified.is_clean() {
         return Err(format!("it does not verify: {:?}", verified.faults));
     }
-    let mut items = 0;
+    let mut items = u64::from(FIRST);
     for (writer, promised) in (0..).zip(promised) {
         let found = written(&database, writer)?;
         if found < *promised {
             return Err(format!("{promised} commits of writer {writer} returned, but only {found} are there"));
         }
+        find(&database, writer, found)?;
         *promised = found;
         items += found;
     }

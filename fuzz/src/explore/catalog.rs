@@ -10,7 +10,7 @@ use holotype_storage::log::{CommitNo, Lsn};
 use holotype_storage::overlay::{RowKey, View};
 use holotype_storage::vfs::{Crash, SimVfs};
 
-use super::{DiskView, Found, Limits, Random, RunSegment, Step, Subject, steps};
+use super::{DiskView, Found, Limits, Random, RunSegment, Step, Subject, sequences, steps};
 
 const PATH: &str = "/db/catalog.redb";
 const DATABASE: [u8; 16] = [5; 16];
@@ -47,6 +47,10 @@ impl Subject for CatalogSubject {
         4
     }
 
+    fn short_sequences(&self) -> Vec<Vec<Step>> {
+        sequences(STEPS.len(), 2).collect()
+    }
+
     fn mutant_units(&self) -> Vec<Vec<Step>> {
         vec![
             steps(&[(0, 0), (1, 0), (4, 0), (2, 0)]),
@@ -56,7 +60,8 @@ impl Subject for CatalogSubject {
     }
 
     fn limits(&self) -> (Limits, Limits) {
-        let all = Limits { states_of_point: 16, states_of_recovery: 4, recoveries: 48, only_last_step: true };
+        let all =
+            Limits { states_of_point: 16, states_of_recovery: 4, recoveries: 48, outcomes: 1, only_last_step: true };
         (all, Limits { states_of_point: 24, only_last_step: false, ..all })
     }
 

@@ -1,17 +1,21 @@
 //! The whole database under the explorer: transactions of each durability, checkpoints with their segments and merges,
 //! forgetting, compacting, sealing and retaining, closing, opening, crashing.
+//!
+//! A run begins with an empty database, or with one whose next checkpoint links a graph that refers to the log for its
+//! vectors ([`linked`]).
 
 use holotype::answer::Output;
 use holotype::query::Params;
 use holotype::{
-    Durability, EpisodeChange, Forget, Holotype, ItemId, Layer, Mark, NewRecall, NewTrace, Options, Pointer, Space,
-    Status, Transaction,
+    Durability, EpisodeChange, Forget, Holotype, ItemId, Layer, Mark, NewRecall, NewTrace, Options, Pointer, Snapshot,
+    Space, Status, Transaction,
 };
 use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
 use std::path::Path;
 
-use super::{DiskView, Found, Limits, RunSegment, Step, Subject, steps};
-use crate::story::{self, DATABASE, Seen, see_all};
+use super::linked;
+use super::{DiskView, Found, Limits, RunSegment, Step, Subject, sequences, steps};
+use crate::story::{self, DATABASE, Seen, see};
 
 const STEPS: [&str; 13] = [
     "record and sync",
@@ -30,21 +34,93 @@ const STEPS: [&str; 13] = [
 ];
 
 /// The database.
-#[derive(Clone, Copy, Debug)]
-pub struct EngineSubject;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineSubject {
+    /// It is created at the beginning.
+    Empty,
+    /// It has so many vectors at the beginning that more become a graph.
+    Linked,
+}
 
-/// The items that a reader sees after each commit, and the first commit that forgot something.
+/// A reader's view after each commit, and the first commit that forgot something.
 #[derive(Clone, Debug)]
 pub struct Visible {
-    commits: Vec<Vec<Seen>>,
+    commits: Vec<View>,
     forgotten: Option<usize>,
+}
+
+/// A reader's view of items, and of the answers to some searches by vector.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct View {
+    items: Vec<(ItemId, Seen)>,
+    nearest: Vec<(ItemId, f32)>,
+}
+
+impl EngineSubject {
+    /// A reader's view of all items, but of those that a run begins with only of some.
+    fn view(self, snapshot: &Snapshot) -> Result<View, String> {
+        let known = match self {
+            Self::Empty => 0,
+            Self::Linked => linked::COUNT,
+        };
+        let seen = (0..snapshot.len()).filter(|item| *item >= known || linked::is_sample(*item)).map(ItemId);
+        let items = seen.map(|id| Ok((id, see(snapshot, id)?))).collect::<holotype::Result<_>>().map_err(said)?;
+        Ok(View { items, nearest: nearest(snapshot).map_err(said)? })
+    }
+
+    /// The database that a run begins with, and what a reader sees after each commit.
+    fn begin(self, view: DiskView<'_>) -> Result<(SimVfs, Holotype, Vec<View>), String> {
+        match self {
+            Self::Empty => {
+                let disk = SimVfs::new();
+                let options = Options { space: Some(Space::new("explored", 2)), ..story::options() };
+                let database = Holotype::create_on(view(&disk), DATABASE, options).map_err(said)?;
+                Ok((disk, database, vec![View::default(); 2]))
+            }
+            Self::Linked => {
+                let disk = linked::disk();
+                let database = Holotype::open_on(view(&disk), DATABASE, story::options()).map_err(said)?;
+                let first = self.view(&database.snapshot())?;
+                let commit = database.head().commit.0 as usize;
+                Ok((disk, database, vec![first; commit + 1]))
+            }
+        }
+    }
+
+    /// Removes the catalog of a database and compares the rebuilt state with the former one: reused segments must be of
+    /// this log, and contain nothing that was forgotten.
+    fn without_catalog(self, view: DiskView<'_>, disk: &SimVfs, database: Holotype) -> Result<(), String> {
+        let expected = (self.view(&database.snapshot())?, found(&database)?);
+        kill(database, disk);
+        disk.remove(&Path::new(DATABASE).join("catalog.redb")).map_err(|error| error.to_string())?;
+        let database = Holotype::open_on(view(disk), DATABASE, story::options()).map_err(said)?;
+        if (self.view(&database.snapshot())?, found(&database)?) != expected {
+            return Err(format!(
+                "after a rebuild that reused {} segments, the state differs",
+                database.report().reused
+            ));
+        }
+        let report = database.verify(&mut |_, _| ()).map_err(said)?;
+        kill(database, disk);
+        if report.is_clean() { Ok(()) } else { Err(format!("after a rebuild it does not verify: {:?}", report.faults)) }
+    }
+}
+
+impl Visible {
+    /// The items after the last commit.
+    fn newest(&self) -> &[(ItemId, Seen)] {
+        self.commits.last().map_or(&[][..], |view| &view.items)
+    }
 }
 
 impl Subject for EngineSubject {
     type Truth = Visible;
 
     fn name(&self) -> &'static str {
-        "engine"
+        match self {
+            Self::Empty => "engine",
+            Self::Linked => "linked",
+        }
     }
 
     fn steps(&self) -> &'static [&'static str] {
@@ -55,7 +131,25 @@ impl Subject for EngineSubject {
         5
     }
 
+    fn short_sequences(&self) -> Vec<Vec<Step>> {
+        match self {
+            Self::Empty => sequences(STEPS.len(), 2).collect(),
+            // A graph is linked, also after the records of its vectors moved; then records move or are erased.
+            Self::Linked => vec![
+                steps(&[(4, 0), (5, 0), (9, 6)]),
+                steps(&[(1, 0), (5, 0)]),
+                steps(&[(2, 0), (6, 0)]),
+                steps(&[(12, 0), (1, 0), (5, 0)]),
+                steps(&[(1, 0), (5, 0), (12, 0)]),
+                steps(&[(4, 0), (5, 0), (10, 0)]),
+            ],
+        }
+    }
+
     fn mutant_units(&self) -> Vec<Vec<Step>> {
+        if *self == Self::Linked {
+            return self.short_sequences();
+        }
         vec![
             steps(&[(0, 0), (5, 0), (1, 0), (6, 0), (3, 0)]),
             steps(&[(4, 0), (5, 0), (0, 2), (5, 0), (8, 3), (0, 0)]),
@@ -66,16 +160,22 @@ impl Subject for EngineSubject {
     }
 
     fn limits(&self) -> (Limits, Limits) {
-        let all = Limits { states_of_point: 8, states_of_recovery: 3, recoveries: 32, only_last_step: true };
+        let all =
+            Limits { states_of_point: 8, states_of_recovery: 3, recoveries: 32, outcomes: 1, only_last_step: true };
+        // A state of thousands of items takes as long as many of an empty database.
+        let all = match self {
+            Self::Empty => all,
+            Self::Linked => Limits { states_of_point: 3, states_of_recovery: 2, outcomes: 16, ..all },
+        };
         (all, Limits { only_last_step: false, ..all })
     }
 
     fn run(&self, view: DiskView<'_>, steps: &[Step]) -> Result<Vec<RunSegment<Self::Truth>>, String> {
-        let disk = SimVfs::new();
-        let options = Options { space: Some(Space::new("explored", 2)), ..story::options() };
-        let mut database = Holotype::create_on(view(&disk), DATABASE, options).map_err(said)?;
-        let mut parts = vec![RunSegment::new(disk, 0, Visible { commits: vec![Vec::new(); 2], forgotten: None })];
-        parts[0].promise(1);
+        let (disk, mut database, commits) = self.begin(view)?;
+        let first = commits.len() as u32 - 1;
+        let durable = if *self == Self::Empty { 0 } else { first };
+        let mut parts = vec![RunSegment::new(disk, durable, Visible { commits, forgotten: None })];
+        parts[0].promise(first);
         for &step in steps {
             let part = parts.last_mut().ok_or("there is a part")?;
             part.last_step = part.disk.history_len();
@@ -88,7 +188,7 @@ impl Subject for EngineSubject {
                         _ => Durability::None,
                     };
                     let mut transaction = database.begin().map_err(said)?;
-                    let items = part.truth.commits.last().map_or(&[][..], Vec::as_slice);
+                    let items = part.truth.newest();
                     write(&mut transaction, step, newest, items).map_err(said)?;
                     let commit = transaction.commit(durability).map_err(said)?;
                     // Readers see a commit that is not durable yet only if no one waits for its sync, so the truth
@@ -97,7 +197,7 @@ impl Subject for EngineSubject {
                     if snapshot.commit() != commit.number {
                         return Err(format!("commit {} is not seen at {}", commit.number, snapshot.commit()));
                     }
-                    part.truth.commits.push(see_all(&snapshot).map_err(said)?);
+                    part.truth.commits.push(self.view(&snapshot)?);
                     if durability == Durability::Sync {
                         part.promise(newest + 1);
                     }
@@ -117,12 +217,12 @@ impl Subject for EngineSubject {
                     part.promise(newest);
                 }
                 9 => {
-                    if let Some(some) = some_item(part.truth.commits.last().map_or(&[][..], Vec::as_slice), step) {
+                    if let Some(some) = some_item(part.truth.newest(), step) {
                         let forget = Forget::because("it was asked for");
                         let forget = if step.salt % 2 == 1 { forget.cascade() } else { forget };
                         database.forget(&[some], &forget).map_err(said)?;
                         part.truth.forgotten.get_or_insert(part.truth.commits.len());
-                        part.truth.commits.push(see_all(&database.snapshot()).map_err(said)?);
+                        part.truth.commits.push(self.view(&database.snapshot())?);
                         part.promise(newest + 1);
                     }
                 }
@@ -137,7 +237,7 @@ impl Subject for EngineSubject {
                 12 => {
                     database.retain(newest.into(), None).map_err(said)?;
                     // Retained records show nothing new.
-                    let (head, seen) = (database.head().commit.0, see_all(&database.snapshot()).map_err(said)?);
+                    let (head, seen) = (database.head().commit.0, self.view(&database.snapshot())?);
                     part.truth.commits.resize(head as usize + 1, seen);
                     part.promise(head as u32);
                 }
@@ -179,10 +279,11 @@ impl Subject for EngineSubject {
         let snapshot = database.snapshot();
         let commit = snapshot.commit() as usize;
         let expected = truth.commits.get(commit).ok_or_else(|| format!("commit {commit} was never made"))?;
-        let seen = see_all(&snapshot).map_err(said)?;
+        let seen = self.view(&snapshot)?;
         if seen != *expected {
-            let differs = seen.iter().zip(expected).find(|(seen, expected)| seen != expected);
-            return Err(format!("commit {commit} shows something else: {differs:?}"));
+            let differs = seen.items.iter().zip(&expected.items).find(|(seen, expected)| seen != expected);
+            let nearest = (seen.nearest != expected.nearest).then_some((seen.nearest, &expected.nearest));
+            return Err(format!("commit {commit} shows something else: {differs:?}, {nearest:?}"));
         }
         let report = database.report();
         // An interrupted forget is an exception: derived files from before it must not be used again.
@@ -211,17 +312,17 @@ impl Subject for EngineSubject {
             return Ok(());
         }
         let mut transaction = database.begin().map_err(said)?;
-        let items = truth.commits.get(before as usize).map_or(&[][..], Vec::as_slice);
+        let items = truth.commits.get(before as usize).map_or(&[][..], |view| &view.items);
         write(&mut transaction, Step { kind: 0, salt: 77 }, 9_999, items).map_err(said)?;
         transaction.commit(Durability::Sync).map_err(said)?;
-        let seen = see_all(&database.snapshot()).map_err(said)?;
+        let seen = self.view(&database.snapshot())?;
         let lost = disk.crash(Crash::Lose);
         kill(database, disk);
         let database = Holotype::open_on(view(&lost), DATABASE, story::options()).map_err(said)?;
-        if see_all(&database.snapshot()).map_err(said)? != seen {
+        if self.view(&database.snapshot())? != seen {
             return Err(format!("a transaction after commit {before} was lost or altered"));
         }
-        without_catalog(view, &lost, database)
+        self.without_catalog(view, &lost, database)
     }
 
     fn without_remains(&self, disk: &SimVfs) {
@@ -234,32 +335,25 @@ impl Subject for EngineSubject {
     }
 }
 
-/// Removes the catalog of a database and compares the rebuilt state with the former one: reused segments must be of
-/// this log, and contain nothing that was forgotten.
-fn without_catalog(view: DiskView<'_>, disk: &SimVfs, database: Holotype) -> Result<(), String> {
-    let expected = (see_all(&database.snapshot()).map_err(said)?, found(&database)?);
-    kill(database, disk);
-    disk.remove(&Path::new(DATABASE).join("catalog.redb")).map_err(|error| error.to_string())?;
-    let database = Holotype::open_on(view(disk), DATABASE, story::options()).map_err(said)?;
-    if (see_all(&database.snapshot()).map_err(said)?, found(&database)?) != expected {
-        return Err(format!("after a rebuild that reused {} segments, the state differs", database.report().reused));
-    }
-    let report = database.verify(&mut |_, _| ()).map_err(said)?;
-    kill(database, disk);
-    if report.is_clean() { Ok(()) } else { Err(format!("after a rebuild it does not verify: {:?}", report.faults)) }
-}
-
-/// The results of a word search and of a vector search.
+/// The results of a word search.
 fn found(database: &Holotype) -> Result<Vec<(ItemId, f32)>, String> {
-    let snapshot = database.snapshot();
     let mut found = Vec::new();
-    for output in snapshot.query(BY_WORDS, &Params::new()).map_err(said)? {
+    for output in database.snapshot().query(BY_WORDS, &Params::new()).map_err(said)? {
         if let Output::Answer(answer) = output {
             found.extend(answer.rows.iter().map(|row| (row.item, row.score)));
         }
     }
-    for layer in [Layer::Trace, Layer::Recall] {
-        found.extend(snapshot.nearest(layer, &[1.0, 2.0], 20).map_err(said)?);
+    Ok(found)
+}
+
+/// The results of searches by vector; none before the first commit, which tells the space.
+fn nearest(snapshot: &Snapshot) -> holotype::Result<Vec<(ItemId, f32)>> {
+    let mut found = Vec::new();
+    if snapshot.commit() == 0 {
+        return Ok(found);
+    }
+    for (layer, near) in [(Layer::Trace, [1.0, 2.0]), (Layer::Recall, [1.0, 2.0]), (Layer::Trace, linked::MIDDLE)] {
+        found.extend(snapshot.nearest(layer, &near, 20)?);
     }
     Ok(found)
 }
@@ -267,17 +361,17 @@ fn found(database: &Holotype) -> Result<Vec<(ItemId, f32)>, String> {
 const BY_WORDS: &str = "recall 'said in much' through traces 30 by words; recall 'fact of' through recalls 30 by words";
 
 /// Expects that no file contains forgotten content: neither the log nor derived files.
-fn nothing_survives(disk: &SimVfs, commits: &[Vec<Seen>]) -> Result<(), String> {
-    let now = commits.last().map_or(&[][..], Vec::as_slice);
-    let forgotten = (0..now.len()).filter(|&item| now[item].text.is_empty());
+fn nothing_survives(disk: &SimVfs, commits: &[View]) -> Result<(), String> {
+    let now = commits.last().map_or(&[][..], |view| &view.items);
+    let forgotten = (0..now.len()).filter(|&at| now[at].1.text.is_empty());
     let text =
-        |item: usize| commits.iter().filter_map(|seen| Some(&seen.get(item)?.text)).find(|text| !text.is_empty());
-    let marks: Vec<&[u8]> = forgotten.filter_map(|item| mark_in(text(item)?)).collect();
+        |at: usize| commits.iter().filter_map(|view| Some(&view.items.get(at)?.1.text)).find(|text| !text.is_empty());
+    let marks: Vec<&[u8]> = forgotten.filter_map(|at| mark_in(text(at)?)).collect();
     for path in disk.files() {
         let bytes = disk.bytes(&path).map_err(|error| error.to_string())?;
         for mark in &marks {
             if bytes.windows(mark.len()).any(|window| window == *mark) {
-                return Err(format!("{:?} was forgotten, but is in {}", mark.escape_ascii(), path.display()));
+                return Err(format!("{} was forgotten, but is in {}", mark.escape_ascii(), path.display()));
             }
         }
     }
@@ -307,14 +401,13 @@ fn said(error: holotype::Error) -> String {
 }
 
 /// One of the items that were not forgotten, since forgotten items refuse writes.
-fn some_item(items: &[Seen], step: Step) -> Option<ItemId> {
-    let known: Vec<usize> = (0..items.len()).filter(|&at| !items[at].text.is_empty()).collect();
-    let chosen = known.get((step.salt as usize).checked_rem(known.len())?)?;
-    Some(ItemId(*chosen as u32))
+fn some_item(items: &[(ItemId, Seen)], step: Step) -> Option<ItemId> {
+    let known: Vec<ItemId> = items.iter().filter(|(_, seen)| !seen.text.is_empty()).map(|(id, _)| *id).collect();
+    known.get((step.salt as usize).checked_rem(known.len())?).copied()
 }
 
 /// Writes the records of a step, after `commit` commits that made these items.
-fn write(transaction: &mut Transaction<'_>, step: Step, commit: u32, items: &[Seen]) -> holotype::Result<()> {
+fn write(transaction: &mut Transaction<'_>, step: Step, commit: u32, items: &[(ItemId, Seen)]) -> holotype::Result<()> {
     let key = format!("k{commit}");
     match (step.kind, some_item(items, step)) {
         (2, Some(some)) => {

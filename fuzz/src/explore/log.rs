@@ -7,7 +7,7 @@ use holotype_storage::log::{Log, LogLimits, LogOptions, OpenOptions, Transaction
 use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs as _};
 use holotype_storage::{Error, NewRecord, RecoveryReport};
 
-use super::{DiskView, Found, Limits, RunSegment, Step, Subject, steps};
+use super::{DiskView, Found, Limits, RunSegment, Step, Subject, sequences, steps};
 
 const DIR: &str = "/db/log";
 const PAGE: u64 = 4096;
@@ -68,6 +68,10 @@ impl Subject for LogSubject {
         5
     }
 
+    fn short_sequences(&self) -> Vec<Vec<Step>> {
+        sequences(STEPS.len(), 3).collect()
+    }
+
     fn mutant_units(&self) -> Vec<Vec<Step>> {
         vec![
             steps(&[(0, 1), (1, 0), (5, 0), (0, 0)]),
@@ -89,7 +93,8 @@ impl Subject for LogSubject {
     }
 
     fn limits(&self) -> (Limits, Limits) {
-        let all = Limits { states_of_point: 64, states_of_recovery: 6, recoveries: 24, only_last_step: true };
+        let all =
+            Limits { states_of_point: 64, states_of_recovery: 6, recoveries: 24, outcomes: 1, only_last_step: true };
         (all, Limits { states_of_point: 256, only_last_step: false, ..all })
     }
 

@@ -2,9 +2,9 @@
 //! compares it with what was promised.
 //!
 //! A *subject* ([`Subject`]) is something durable: the log, the catalog in redb, the whole database. A *unit* is one
-//! run of it: a sequence of steps of its public interface. All sequences of up to three steps are units, and so are
-//! longer ones drawn from a seed. A step may be a crash; the steps after it are another *run segment*, on the disk that
-//! the crash left.
+//! run of it: a sequence of steps of its public interface. Short sequences are units, all of them where that does not
+//! take too long, and so are longer ones drawn from a seed. A step may be a crash; the steps after it are another *run
+//! segment*, on the disk that the crash left.
 //!
 //! After each change that a run segment made to its disk, the explorer takes the states that a crash may leave
 //! ([`SimVfs::crash_states`]): all combinations of fates of up to twelve uncovered operations if there are at most
@@ -15,7 +15,8 @@
 //!    or repeated transaction;
 //! 2. after losing everything that recovery did not sync, the same again, with nothing left to remove (recovery is
 //!    idempotent, and everything that an opening showed is durable);
-//! 3. for each different disk after recovery: it verifies, accepts another transaction, and keeps that over a crash.
+//! 3. for each different disk after recovery, or one in [`Limits::outcomes`]: it verifies, accepts another transaction,
+//!    and keeps that over a crash.
 //!
 //! Some recoveries are crashed too, at each change they make.
 //!
@@ -26,6 +27,7 @@
 
 pub mod catalog;
 pub mod engine;
+mod linked;
 pub mod log;
 pub mod protocol_mutants;
 pub mod rules;
@@ -105,6 +107,9 @@ pub trait Subject: Sync {
     /// The number of steps that write, which are the first ones.
     fn writes(&self) -> usize;
 
+    /// The runs that are explored first: all short sequences of steps, or those that promise most.
+    fn short_sequences(&self) -> Vec<Vec<Step>>;
+
     /// The runs for mutants of the protocol: every call, in few steps.
     fn mutant_units(&self) -> Vec<Vec<Step>>;
 
@@ -150,6 +155,8 @@ pub struct Limits {
     pub states_of_recovery: u64,
     /// One in this many recoveries is crashed.
     pub recoveries: u64,
+    /// One in this many different disks after recovery is verified and written to.
+    pub outcomes: u64,
     /// Explore only the last step of every run segment, instead of all steps.
     pub only_last_step: bool,
 }
@@ -171,7 +178,7 @@ pub struct Counts {
     pub recovery_states: u64,
     /// States that had occurred before in the same run segment.
     pub duplicates: u64,
-    /// Different disks after recovery, which were verified and written to.
+    /// Different disks after recovery.
     pub outcomes: u64,
 }
 
@@ -443,6 +450,7 @@ impl<'e, S: Subject> Exploring<'e, S> {
         let known = match self.outcomes.get(&print) {
             Some(known) => *known,
             None => {
+                let goes_on = self.counts.outcomes.is_multiple_of(self.limits.outcomes);
                 self.counts.outcomes += 1;
                 let again =
                     self.subject.open(self.view, &left, self.truth).map_err(|why| format!("opened again: {why}"))?;
@@ -450,7 +458,9 @@ impl<'e, S: Subject> Exploring<'e, S> {
                     if again.cut {
                         return Err(format!("opened again, it removes another tail: {again:?}"));
                     }
-                    self.subject.go_on(self.view, &left, self.truth).map_err(|why| format!("continued: {why}"))?;
+                    if goes_on {
+                        self.subject.go_on(self.view, &left, self.truth).map_err(|why| format!("continued: {why}"))?;
+                    }
                 }
                 let known = again.map(|again| again.progress);
                 self.outcomes.insert(print, known);

@@ -5,7 +5,7 @@ use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
 use holotype_fuzz::explore::rules::Rule;
-use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Subject, drawn, sequences};
+use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Step, Subject, drawn, plain, sequences};
 
 /// Every step alone, and some drawn sequences.
 fn explore<S: Subject>(subject: &S, sequences_drawn: u64, limits: Limits) -> Counts {
@@ -22,7 +22,8 @@ fn explore<S: Subject>(subject: &S, sequences_drawn: u64, limits: Limits) -> Cou
     counts
 }
 
-const LIMITS: Limits = Limits { states_of_point: 16, states_of_recovery: 4, recoveries: 16, only_last_step: false };
+const LIMITS: Limits =
+    Limits { states_of_point: 16, states_of_recovery: 4, recoveries: 16, outcomes: 1, only_last_step: false };
 
 #[test]
 fn the_log_keeps_its_promises() {
@@ -38,9 +39,22 @@ fn the_catalog_keeps_its_promises() {
 
 #[test]
 fn the_database_keeps_its_promises() {
-    let limits = Limits { states_of_point: 4, states_of_recovery: 2, recoveries: 16, only_last_step: false };
-    let counts = explore(&EngineSubject, 2, limits);
+    let limits =
+        Limits { states_of_point: 4, states_of_recovery: 2, recoveries: 16, outcomes: 1, only_last_step: false };
+    let counts = explore(&EngineSubject::Empty, 2, limits);
     assert!(counts.states > 500, "{counts:?}");
+}
+
+/// One sequence: the link of a graph, and a retention that moves what it refers to.
+#[test]
+fn a_graph_that_refers_to_the_log_keeps_its_promises() {
+    let limits =
+        Limits { states_of_point: 2, states_of_recovery: 1, recoveries: 16, outcomes: 128, only_last_step: false };
+    let subject = EngineSubject::Linked;
+    let steps = [1, 5, 12].map(|kind| Step { kind, salt: 0 });
+    let counts = holotype_fuzz::explore::explore(&subject, &plain, &steps, &limits, &Disks::new());
+    let counts = counts.unwrap_or_else(|why| panic!("{why}"));
+    assert!(counts.states > 200, "{counts:?}");
 }
 
 /// Each rule of trust holds, and something notices where it does not.

@@ -34,8 +34,8 @@ use crate::signs::Signer;
 use crate::spec::{Encoding, Metric, VectorSpec};
 
 /// The anonymous memory that linking takes by vector, with the default number of links: lists with room and a lock for
-/// each while it links, the finished lists, and what copying took before.
-pub const LINK_BYTES: u64 = 352;
+/// each while it links, the finished lists, what copying took before, and the place of the vector in the log.
+pub const LINK_BYTES: u64 = 360;
 
 /// Writes to `path` the segment of the vectors of `segments` whose ids are in `keep`, or of all if it is `None`. `made`
 /// is the file's identity and the commit of the log it is made from. Returns the places of the vectors, if they stand
@@ -114,7 +114,7 @@ pub fn merge_segments(
 
 /// The places of the vectors in the log, if it has all that are not read from it anyway, with the same bytes.
 fn all_in(log: &dyn LoggedVectors, views: &[RowsView<'_>], order: &[Origin]) -> Option<Places> {
-    let (mut places, mut logged) = (Places::none(0), Vec::new());
+    let (mut places, mut logged) = (Places::with_capacity(order.len()), Vec::new());
     for origin in order {
         let (view, position) = (&views[origin.segment as usize], origin.position as usize);
         if let VectorsView::Logged(rows) = view.vectors() {
