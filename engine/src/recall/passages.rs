@@ -17,6 +17,7 @@ use super::plan::Plan;
 use crate::Result;
 use crate::model::item::{ItemId, Kind};
 use crate::read::snapshot::Snapshot;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
 /// The share of the way to the best candidate of its log, by the context weight.
@@ -45,7 +46,7 @@ pub(super) fn draw_together(logs: &mut Logs<'_>, ids: &[u32], similarity: &mut [
         return Ok(());
     }
     let mut places = Vec::with_capacity(ids.len());
-    let mut best = HashMap::new();
+    let mut best: HashMap<LogOf, Best, RandomState> = HashMap::default();
     for ((id, similarity), words) in ids.iter().zip(similarity.iter()).zip(words.iter()) {
         let log = logs.of(*id)?;
         let relevance = weights.similarity * similarity + weights.words * words;
@@ -93,12 +94,13 @@ pub(super) type LogOf = (Option<u32>, Option<u32>);
 pub(super) struct Logs<'a> {
     snapshot: &'a Snapshot,
     plan: &'a Plan,
-    known: HashMap<u32, Option<LogOf>>,
+    known: HashMap<u32, Option<LogOf>, RandomState>,
 }
 
 impl<'a> Logs<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
-        Logs { snapshot, plan, known: HashMap::new() }
+    /// For about so many traces.
+    pub(super) fn new(snapshot: &'a Snapshot, plan: &'a Plan, traces: usize) -> Self {
+        Logs { snapshot, plan, known: HashMap::with_capacity_and_hasher(2 * traces, RandomState::default()) }
     }
 
     /// Adds the nearest traces of the same episode and log on one side, with their shares.
