@@ -107,10 +107,9 @@ fn rank_layer(context: &Context<'_, '_>, layer: Layer, candidates: Candidates, s
         citing_index = CitingIndex::of(snapshot, plan, &ids)?;
     }
     let mut similarity = similarities(snapshot, plan, layer, &ids, &citing_index)?;
-    let mut logs = Logs::new(snapshot, plan, ids.len());
-    let mut words = word_shares(context, layer, &ids, &citing_index, &mut logs)?;
+    let mut words = word_shares(context, layer, &ids, &citing_index)?;
     if layer == Layer::Trace {
-        draw_together(&mut logs, &ids, &mut similarity, &mut words)?;
+        draw_together(context.logs, &ids, &mut similarity, &mut words)?;
     }
     let reads = plan.reads();
     for (index, (id, match_path)) in candidates.into_iter().enumerate() {
@@ -196,14 +195,8 @@ fn similarities(
 }
 
 /// The BM25 of each candidate divided by the best one; 0 without a text in the query.
-fn word_shares(
-    context: &Context<'_, '_>,
-    layer: Layer,
-    ids: &[u32],
-    citing_index: &CitingIndex,
-    logs: &mut Logs<'_>,
-) -> Result<Vec<f32>> {
-    let Context { plan, words, .. } = *context;
+fn word_shares(context: &Context<'_, '_>, layer: Layer, ids: &[u32], citing_index: &CitingIndex) -> Result<Vec<f32>> {
+    let Context { plan, words, logs, .. } = *context;
     let Some(scorer) = words.of(layer)? else { return Ok(vec![0.0; ids.len()]) };
     let context = if layer == Layer::Trace { plan.weights.context } else { 0.0 };
     if context <= 0.0 && citing_index.all.is_empty() {
@@ -219,21 +212,29 @@ fn word_shares(
         _ => OccurrenceTable::default(),
     };
     let mut document = Occurrences::default();
+    let mut own = 0;
     let mut score = |(index, id): (usize, &u32)| {
         document.clear();
-        if let Ok(own) = wanted.binary_search(id) {
-            document.add(&documents, own, 1.0);
-        }
+        own = place_from(&wanted, own, *id);
+        document.add(&documents, own, 1.0);
         citing_index.places(index).for_each(|place| document.add(&of_recalls, place, 1.0));
         for (neighbour, share) in around.of(index) {
-            if let Ok(place) = wanted.binary_search(neighbour) {
-                document.add(&documents, place, context * share);
-            }
+            document.add(&documents, place_from(&wanted, own, *neighbour), context * share);
         }
         scorer.combined(&document)
     };
     let scores: Vec<f32> = ids.iter().enumerate().map(&mut score).collect();
     Ok(of_best(scores))
+}
+
+/// The place of an id that is among ascending ids, a few steps from another place.
+fn place_from(ids: &[u32], place: usize, id: u32) -> usize {
+    let (before, after) = ids.split_at(place.min(ids.len()));
+    let down = before.iter().rev().take_while(|other| **other >= id).count();
+    match down {
+        0 => place + after.iter().take_while(|other| **other < id).count(),
+        down => place - down,
+    }
 }
 
 /// Scores divided by the best one.
@@ -251,8 +252,9 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    fn of_all(logs: &mut Logs<'_>, ids: &[u32]) -> Result<Neighbours> {
+    fn of_all(logs: &Logs<'_>, ids: &[u32]) -> Result<Neighbours> {
         let (mut ends, mut all) = (Vec::with_capacity(ids.len()), Vec::with_capacity(4 * ids.len()));
+        logs.reserve(2 * ids.len());
         for id in ids {
             for upward in [false, true] {
                 logs.neighbours(*id, upward, &mut all)?;
