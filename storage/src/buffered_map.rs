@@ -10,8 +10,8 @@
 //!    tree.
 //! 2. The keys of `recent` and of a run ascend, are distinct, and number at most [`MAX_RECENT`].
 //!
-//! Cost: a look-up of a key below all others ends there, and another one searches each array and the tree; a change of a copy copies up to 64 entries and pays for a 64th of
-//! a merge.
+//! Cost: a look-up of a key below all others ends there, and another one searches each array and the tree; a change of
+//! a copy copies up to 64 entries and pays for a 64th of a merge.
 
 use std::borrow::Borrow;
 use std::fmt::{self, Debug};

@@ -106,8 +106,7 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
     let mut steps = Vec::new();
     let indexes = WordIndexes::of(snapshot)?;
     let words = indexes.ask(plan.text.as_deref());
-    let logs = Logs::new(snapshot, plan);
-    let context = Context { snapshot, plan, words: &words, logs: &logs };
+    let context = Context { snapshot, plan, words: &words, logs: &Logs::new(snapshot, plan) };
     let mut found = gather_and_rank(&context, false, &mut contests, &mut steps)?;
     let survivors: usize = found.stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && plan.excludes_anything() {

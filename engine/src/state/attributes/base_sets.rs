@@ -2,8 +2,9 @@
 //!
 //! The first recall after a change computes them and later ones share them. It goes on from the sets of an earlier
 //! version of the store, updated for the items that changed since, so that a recall while others write does not pay for
-//! all changes since the last checkpoint. Sets of a version may be made when later versions exist already, as a reader's
-//! snapshot is older than the state that is written, so a version refers to the place of the sets, full or not.
+//! all changes since the last checkpoint. Sets of a version may be made when later versions exist already, as a
+//! reader's snapshot is older than the state that is written, so a version refers to the place of the sets of those
+//! before it, full or not.
 //!
 //! | set | items |
 //! |---|---|
