@@ -10,8 +10,8 @@
 //!    tree.
 //! 2. The keys of `recent` and of a run ascend, are distinct, and number at most [`MAX_RECENT`].
 //!
-//! Cost: a look-up searches each array and the tree; a change of a copy copies up to 64 entries and pays for a 64th of
-//! a merge.
+//! Cost: a look-up of a key below all others ends there, and another one searches each array and the tree; a change of
+//! a copy copies up to 64 entries and pays for a 64th of a merge.
 
 use std::borrow::Borrow;
 use std::fmt::{self, Debug};
@@ -34,6 +34,8 @@ pub struct BufferedMap<K, V> {
     added: usize,
     run: Option<Arc<Run<K, V>>>,
     tree: OrdMap<K, V>,
+    /// No key is or was below it; `None` until there is one. Where new items change, most look-ups are of older ones.
+    least: Option<K>,
     /// True for a copy whose array has not been full yet: it shares its tree, which must not be changed in place.
     is_copy: bool,
 }
@@ -49,7 +51,7 @@ struct Run<K, V> {
 
 impl<K, V> Default for BufferedMap<K, V> {
     fn default() -> Self {
-        Self { recent: Vec::new(), added: 0, run: None, tree: OrdMap::new(), is_copy: false }
+        Self { recent: Vec::new(), added: 0, run: None, tree: OrdMap::new(), least: None, is_copy: false }
     }
 }
 
@@ -63,7 +65,7 @@ impl<K: Clone, V: Clone> Clone for BufferedMap<K, V> {
             Some(merged) => (None, merged.clone()),
             None => (self.run.clone(), self.tree.clone()),
         };
-        Self { recent, added: self.added, run, tree, is_copy: true }
+        Self { recent, added: self.added, run, tree, least: self.least.clone(), is_copy: true }
     }
 }
 
@@ -86,6 +88,10 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
     where
         K: Borrow<Q>,
     {
+        let least: &Q = self.least.as_ref()?.borrow();
+        if key < least {
+            return None;
+        }
         value_in(&self.recent, key).or_else(|| self.get_below(key))
     }
 
@@ -122,6 +128,9 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
     }
 
     fn insert_at(&mut self, at: usize, key: K, value: V, is_new: bool) {
+        if self.least.as_ref().is_none_or(|least| key < *least) {
+            self.least = Some(key.clone());
+        }
         if self.recent.len() < MAX_RECENT {
             self.recent.insert(at, (key, value));
         } else {

@@ -80,10 +80,28 @@ impl std::fmt::Debug for RowKey {
 }
 
 /// A set of changes. Clones share their content and change independently.
+///
+/// No row is changed of a table that is not in `tables`, so a look-up in it ends there: most transactions change few
+/// tables, and a question looks hundreds of items up in some of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Overlay {
     changes: BufferedMap<RowKey, Option<SmallBytes>>,
     content_len: usize,
+    tables: Tables,
+}
+
+/// A set of tables.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tables([u64; 4]);
+
+impl Tables {
+    fn add(&mut self, table: u8) {
+        self.0[usize::from(table / 64)] |= 1 << (table % 64);
+    }
+
+    fn has(&self, table: u8) -> bool {
+        self.0[usize::from(table / 64)] >> (table % 64) & 1 == 1
+    }
 }
 
 impl Overlay {
@@ -106,7 +124,8 @@ impl Overlay {
     /// The change of a row: `None` for none, `Some(None)` for a deletion, or the new value.
     #[must_use]
     pub fn get(&self, key: &RowKey) -> Option<Option<&SmallBytes>> {
-        self.changes.get(key).map(Option::as_ref)
+        let change = if self.tables.has(key.table()) { self.changes.get(key) } else { None };
+        change.map(Option::as_ref)
     }
 
     /// Every change, ordered by row.
@@ -133,7 +152,7 @@ impl Overlay {
     }
 
     fn has(&self, table: u8, prefix: &[u8]) -> bool {
-        if self.is_empty() {
+        if !self.tables.has(table) {
             return false;
         }
         let from = RowKey::new(table, prefix);
@@ -152,6 +171,7 @@ impl Changes for Overlay {
 
     fn change(&mut self, key: RowKey, value: Option<SmallBytes>) -> Option<Option<SmallBytes>> {
         let (key_len, value_len) = (key.bytes.len(), len_of(&value));
+        self.tables.add(key.table());
         let replaced = self.changes.insert(key, value);
         match &replaced {
             Some(old) => self.content_len -= len_of(old),
@@ -163,6 +183,7 @@ impl Changes for Overlay {
 
     fn add(&mut self, key: RowKey, value: Option<SmallBytes>) {
         self.content_len += key.bytes.len() + len_of(&value);
+        self.tables.add(key.table());
         self.changes.insert_new(key, value);
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn gather(
     before: &Candidates,
     relaxed: bool,
 ) -> Result<Gathered> {
-    let Context { snapshot, plan, words } = *context;
+    let Context { snapshot, plan, words, .. } = *context;
     let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
     let mut steps = Vec::new();
     let (mut routed, mut rows) = (Candidates::default(), Candidates::default());

@@ -39,7 +39,7 @@ pub(crate) mod words;
 
 use crate::Result;
 use crate::derive::repair;
-use crate::model::item::{ItemId, Kind, Layer};
+use crate::model::item::{ItemId, Layer};
 use crate::model::plural::counted;
 use crate::read::answer::{Answer, Citation, Parts, Refresh, Role, Row, Strength};
 use crate::read::snapshot::{Snapshot, is_damage};
@@ -52,6 +52,7 @@ pub use escalate::{Planner, Roles, UncoveredWords};
 use gather::{Gathered, StageQuery};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast;
+use passages::Logs;
 pub(crate) use plan::reader_of;
 use plan::{Group, Plan, StagePlan};
 use rank::Scored;
@@ -173,7 +174,8 @@ fn run_plan(snapshot: &Snapshot, plan: &Plan, steps: &mut Steps, started: Instan
     let mut contests = OpenContests::default();
     let indexes = WordIndexes::of(snapshot)?;
     let words = indexes.ask(plan.text.as_deref());
-    let context = Context { snapshot, plan, words: &words };
+    let logs = Logs::new(snapshot, plan);
+    let context = Context { snapshot, plan, words: &words, logs: &logs };
     let Ranked { mut stages, complete, losers, mut restated } = gather_and_rank(&context, false, &mut contests, steps)?;
     let mut survivors: usize = stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && plan.excludes_anything() {
@@ -252,6 +254,7 @@ struct Context<'r, 'w> {
     snapshot: &'r Snapshot,
     plan: &'r Plan,
     words: &'r Words<'w>,
+    logs: &'r Logs<'r>,
 }
 
 /// Runs the stages of a plan in order and passes candidates on.
@@ -353,7 +356,7 @@ impl<'r, 'w> StageRunner<'r, 'w> {
 
     /// The candidates of a stage, with their neighbours and rivals.
     fn candidates(&mut self, stage: &StagePlan, asked: &StageQuery) -> Result<Gathered> {
-        let Context { snapshot, plan, words: first_words } = self.context;
+        let Context { snapshot, plan, words: first_words, logs } = self.context;
         let words = self.hop.as_ref().unwrap_or(first_words);
         let filter = if self.relaxed { &stage.relaxable } else { &stage.rows };
         if let Some(found) = &self.found {
@@ -373,8 +376,7 @@ impl<'r, 'w> StageRunner<'r, 'w> {
             gathered = containers::group(&self.context, stage, most, gathered, self.relaxed)?;
         }
         if stage.is_in(Layer::Trace) && plan.weights.context > 0.0 {
-            let turns_only = plan.weights.context_of_turns;
-            add_log_neighbours(snapshot, &filter.and(&plan.traces), turns_only, &mut gathered.rows)?;
+            add_log_neighbours(logs, filter, &mut gathered.rows)?;
         }
         if snapshot.state.meta.claims > 0 && plan.judge.is_none() {
             self.contests.join(snapshot, plan, filter, None, &mut gathered.rows)?;
@@ -384,7 +386,7 @@ impl<'r, 'w> StageRunner<'r, 'w> {
 
     /// The candidates of a stage with S, best first.
     fn scored(&self, stage: &StagePlan, candidates: Candidates) -> Result<Vec<Scored>> {
-        let Context { snapshot, plan, words } = self.context;
+        let Context { snapshot, plan, words, .. } = self.context;
         let rows = rank::rank(&self.context, stage, candidates)?;
         match &self.routing {
             Some(routing) => {
@@ -455,18 +457,12 @@ fn enough_rows(stage: &StagePlan) -> u64 {
 
 /// Adds the log neighbours of candidates, because an answer is found next to its question. Used with a context
 /// weight.
-fn add_log_neighbours(snapshot: &Snapshot, filter: &Bits, turns_only: bool, rows: &mut Candidates) -> Result<()> {
-    let attributes = &snapshot.state.attributes;
+fn add_log_neighbours(logs: &Logs<'_>, filter: &Bits, rows: &mut Candidates) -> Result<()> {
     let mut new = Vec::new();
-    let lends = |id: u32| Ok::<_, crate::Error>(!turns_only || attributes.kind(ItemId(id))? == Kind::Turn);
     for id in rows.ids().filter(|id| filter.contains(*id)) {
-        if !lends(id)? {
-            continue;
-        }
-        let log = attributes.log(ItemId(id))?;
+        let Some(log) = logs.of(id)? else { continue };
         for at in id.saturating_sub(2)..=id.saturating_add(2) {
-            let is_new = filter.contains(at) && rows.get(at).is_none();
-            if is_new && lends(at)? && attributes.log(ItemId(at))? == log {
+            if filter.contains(at) && rows.get(at).is_none() && logs.of(at)? == Some(log) {
                 new.push((at, MatchPath::default()));
             }
         }

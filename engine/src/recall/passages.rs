@@ -17,6 +17,8 @@ use super::plan::Plan;
 use crate::Result;
 use crate::model::item::{ItemId, Kind};
 use crate::read::snapshot::Snapshot;
+use foldhash::fast::RandomState;
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// The share of the way to the best candidate of its log, by the context weight.
@@ -38,14 +40,14 @@ struct Best {
 }
 
 /// Adds to similarity and words of traces what they take over.
-pub(super) fn draw_together(logs: &mut Logs<'_>, ids: &[u32], similarity: &mut [f32], words: &mut [f32]) -> Result<()> {
+pub(super) fn draw_together(logs: &Logs<'_>, ids: &[u32], similarity: &mut [f32], words: &mut [f32]) -> Result<()> {
     let (snapshot, plan) = (logs.snapshot, logs.plan);
     let weights = &plan.weights;
     if !weights.draws_logs_together || weights.context <= 0.0 {
         return Ok(());
     }
     let mut places = Vec::with_capacity(ids.len());
-    let mut best = HashMap::new();
+    let mut best: HashMap<LogOf, Best, RandomState> = HashMap::default();
     for ((id, similarity), words) in ids.iter().zip(similarity.iter()).zip(words.iter()) {
         let log = logs.of(*id)?;
         let relevance = weights.similarity * similarity + weights.words * words;
@@ -93,16 +95,21 @@ pub(super) type LogOf = (Option<u32>, Option<u32>);
 pub(super) struct Logs<'a> {
     snapshot: &'a Snapshot,
     plan: &'a Plan,
-    known: HashMap<u32, Option<LogOf>>,
+    known: RefCell<HashMap<u32, Option<LogOf>, RandomState>>,
 }
 
 impl<'a> Logs<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
-        Logs { snapshot, plan, known: HashMap::new() }
+        Logs { snapshot, plan, known: RefCell::default() }
+    }
+
+    /// Prepares to look so many traces up.
+    pub(super) fn reserve(&self, traces: usize) {
+        self.known.borrow_mut().reserve(traces);
     }
 
     /// Adds the nearest traces of the same episode and log on one side, with their shares.
-    pub(super) fn neighbours(&mut self, id: u32, upward: bool, found: &mut Vec<(u32, f32)>) -> Result<()> {
+    pub(super) fn neighbours(&self, id: u32, upward: bool, found: &mut Vec<(u32, f32)>) -> Result<()> {
         let Some(own) = self.of(id)? else { return Ok(()) };
         let mut shares = NEIGHBOUR_SHARES.into_iter();
         for distance in 1..=MAX_NEIGHBOUR_DISTANCE {
@@ -123,8 +130,8 @@ impl<'a> Logs<'a> {
     }
 
     /// The log of a visible trace that shares words with its neighbours.
-    pub(super) fn of(&mut self, id: u32) -> Result<Option<LogOf>> {
-        if let Some(log) = self.known.get(&id) {
+    pub(super) fn of(&self, id: u32) -> Result<Option<LogOf>> {
+        if let Some(log) = self.known.borrow().get(&id) {
             return Ok(*log);
         }
         let mut log = None;
@@ -133,7 +140,7 @@ impl<'a> Logs<'a> {
         if lends && self.plan.traces.contains(id) {
             log = Some(attributes.log(ItemId(id))?);
         }
-        self.known.insert(id, log);
+        self.known.borrow_mut().insert(id, log);
         Ok(log)
     }
 }

@@ -31,6 +31,7 @@ use crate::read::snapshot::Snapshot;
 use crate::state::attributes::scalars::Scalars;
 use holotype_index::words::{OccurrenceTable, Occurrences};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// A claim that the question names adds so much to w, which is at most 1: an item that says what was asked for stands
 /// before one with more of the question's words.
@@ -102,14 +103,13 @@ fn rank_layer(context: &Context<'_, '_>, layer: Layer, candidates: Candidates, s
     snapshot.charge_rows(ids.len() as u64)?;
     snapshot.keep(ids.len() * size_of::<Scored>())?;
     let mut citing_index = CitingIndex::default();
-    if plan.inherit_from_citing && layer == Layer::Trace {
+    if plan.inherit_from_citing && layer == Layer::Trace && !plan.recalls.is_empty() {
         citing_index = CitingIndex::of(snapshot, plan, &ids)?;
     }
     let mut similarity = similarities(snapshot, plan, layer, &ids, &citing_index)?;
-    let mut logs = Logs::new(snapshot, plan);
-    let mut words = word_shares(context, layer, &ids, &citing_index, &mut logs)?;
+    let mut words = word_shares(context, layer, &ids, &citing_index)?;
     if layer == Layer::Trace {
-        draw_together(&mut logs, &ids, &mut similarity, &mut words)?;
+        draw_together(context.logs, &ids, &mut similarity, &mut words)?;
     }
     let reads = plan.reads();
     for (index, (id, match_path)) in candidates.into_iter().enumerate() {
@@ -169,9 +169,7 @@ impl CitingIndex {
 
     /// The indexes in `all` of the recalls that cite a candidate.
     fn places(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
-        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        let end = self.ends.get(index).copied().unwrap_or(start);
-        self.places.get(start..end).into_iter().flatten().copied()
+        self.places.get(range_of(&self.ends, index)).into_iter().flatten().copied()
     }
 }
 
@@ -197,21 +195,15 @@ fn similarities(
 }
 
 /// The BM25 of each candidate divided by the best one; 0 without a text in the query.
-fn word_shares(
-    context: &Context<'_, '_>,
-    layer: Layer,
-    ids: &[u32],
-    citing_index: &CitingIndex,
-    logs: &mut Logs<'_>,
-) -> Result<Vec<f32>> {
-    let Context { plan, words, .. } = *context;
+fn word_shares(context: &Context<'_, '_>, layer: Layer, ids: &[u32], citing_index: &CitingIndex) -> Result<Vec<f32>> {
+    let Context { plan, words, logs, .. } = *context;
     let Some(scorer) = words.of(layer)? else { return Ok(vec![0.0; ids.len()]) };
     let context = if layer == Layer::Trace { plan.weights.context } else { 0.0 };
     if context <= 0.0 && citing_index.all.is_empty() {
         return Ok(of_best(scorer.scores(ids)?));
     }
-    let around = if context > 0.0 { neighbours_of_all(logs, ids)? } else { Vec::new() };
-    let mut wanted: Vec<u32> = around.iter().flatten().map(|(id, _)| *id).chain(ids.iter().copied()).collect();
+    let around = if context > 0.0 { Neighbours::of_all(logs, ids)? } else { Neighbours::default() };
+    let mut wanted: Vec<u32> = around.all.iter().map(|(id, _)| *id).chain(ids.iter().copied()).collect();
     wanted.sort_unstable();
     wanted.dedup();
     let documents = scorer.occurrences(&wanted)?;
@@ -220,21 +212,29 @@ fn word_shares(
         _ => OccurrenceTable::default(),
     };
     let mut document = Occurrences::default();
+    let mut own = 0;
     let mut score = |(index, id): (usize, &u32)| {
         document.clear();
-        if let Ok(own) = wanted.binary_search(id) {
-            document.add(&documents, own, 1.0);
-        }
+        own = place_from(&wanted, own, *id);
+        document.add(&documents, own, 1.0);
         citing_index.places(index).for_each(|place| document.add(&of_recalls, place, 1.0));
-        for (neighbour, share) in around.get(index).into_iter().flatten() {
-            if let Ok(place) = wanted.binary_search(neighbour) {
-                document.add(&documents, place, context * share);
-            }
+        for (neighbour, share) in around.of(index) {
+            document.add(&documents, place_from(&wanted, own, *neighbour), context * share);
         }
         scorer.combined(&document)
     };
     let scores: Vec<f32> = ids.iter().enumerate().map(&mut score).collect();
     Ok(of_best(scores))
+}
+
+/// The place of an id that is among ascending ids, a few steps from another place.
+fn place_from(ids: &[u32], place: usize, id: u32) -> usize {
+    let (before, after) = ids.split_at(place.min(ids.len()));
+    let down = before.iter().rev().take_while(|other| **other >= id).count();
+    match down {
+        0 => place + after.iter().take_while(|other| **other < id).count(),
+        down => place - down,
+    }
 }
 
 /// Scores divided by the best one.
@@ -243,15 +243,34 @@ fn of_best(scores: Vec<f32>) -> Vec<f32> {
     scores.into_iter().map(|score| if best > 0.0 { score / best } else { 0.0 }).collect()
 }
 
-/// The log neighbours of each trace with their shares.
-fn neighbours_of_all(logs: &mut Logs<'_>, ids: &[u32]) -> Result<Vec<Vec<(u32, f32)>>> {
-    let mut around = Vec::with_capacity(ids.len());
-    for id in ids {
-        let mut neighbours = Vec::new();
-        for upward in [false, true] {
-            logs.neighbours(*id, upward, &mut neighbours)?;
+/// The log neighbours of some traces with their shares.
+#[derive(Default)]
+struct Neighbours {
+    /// Per trace, the end of its range in `all`.
+    ends: Vec<usize>,
+    all: Vec<(u32, f32)>,
+}
+
+impl Neighbours {
+    fn of_all(logs: &Logs<'_>, ids: &[u32]) -> Result<Neighbours> {
+        let (mut ends, mut all) = (Vec::with_capacity(ids.len()), Vec::with_capacity(4 * ids.len()));
+        logs.reserve(2 * ids.len());
+        for id in ids {
+            for upward in [false, true] {
+                logs.neighbours(*id, upward, &mut all)?;
+            }
+            ends.push(all.len());
         }
-        around.push(neighbours);
+        Ok(Neighbours { ends, all })
     }
-    Ok(around)
+
+    fn of(&self, index: usize) -> &[(u32, f32)] {
+        self.all.get(range_of(&self.ends, index)).unwrap_or_default()
+    }
+}
+
+/// The range of an index, given where each range ends; empty beyond the last.
+fn range_of(ends: &[usize], index: usize) -> Range<usize> {
+    let start = index.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+    start..ends.get(index).copied().unwrap_or(start)
 }

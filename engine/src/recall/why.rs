@@ -4,6 +4,7 @@
 //! exclusion, the stages and their channels, the rank, and the selection.
 
 use super::contest::OpenContests;
+use super::passages::Logs;
 use super::plan::{Plan, StagePlan};
 use super::words::WordIndexes;
 use super::{Context, covered, damaged, gather_and_rank, select};
@@ -105,7 +106,7 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
     let mut steps = Vec::new();
     let indexes = WordIndexes::of(snapshot)?;
     let words = indexes.ask(plan.text.as_deref());
-    let context = Context { snapshot, plan, words: &words };
+    let context = Context { snapshot, plan, words: &words, logs: &Logs::new(snapshot, plan) };
     let mut found = gather_and_rank(&context, false, &mut contests, &mut steps)?;
     let survivors: usize = found.stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && plan.excludes_anything() {

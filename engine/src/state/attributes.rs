@@ -23,7 +23,7 @@ pub(crate) use select::ValueTest;
 use crate::model::item::{Attributes, ItemId, Kind, Layer, Status};
 use crate::state::attributes::scalars::{Reads, Scalars};
 use crate::{Error, Result};
-use base_sets::{CachedSets, PreviousSets};
+use base_sets::{ChangedFacts, EarlierSets, Facts, Place};
 use chunk::Rewrite;
 use holotype_index::bitmap::Bits;
 use holotype_storage::BufferedMap;
@@ -146,9 +146,11 @@ type ItemChanges = BufferedMap<u32, Arc<Attributes>>;
 struct Derived {
     /// Both maps in columnar layout.
     changed: OnceLock<Changed>,
-    base_sets: OnceLock<Arc<CachedSets>>,
-    /// The base sets of the store before its last changes.
-    before: Option<PreviousSets>,
+    base_sets: Place,
+    /// The base sets of earlier versions of the store.
+    earlier: EarlierSets,
+    /// The facts of what changed since one of those.
+    facts: OnceLock<Arc<ChangedFacts>>,
 }
 
 impl AttributeStore {
@@ -210,6 +212,15 @@ impl AttributeStore {
         match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
             (Some(changed), _) => Ok(Contestant::from(changed.as_ref())),
             (None, Some(chunk)) => chunk.contestant(id.0),
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
+        }
+    }
+
+    /// The facts that decide in which base sets an item is.
+    fn facts(&self, id: ItemId) -> Result<Facts> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(changed), _) => Ok(Facts::from(changed.as_ref())),
+            (None, Some(chunk)) => chunk.facts(id.0),
             (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
         }
     }
@@ -297,12 +308,13 @@ impl AttributeStore {
     /// caches.
     fn invalidate(&mut self, item: Option<u32>) {
         let derived = &self.derived;
-        if derived.changed.get().is_some() || derived.base_sets.get().is_some() || Arc::strong_count(derived) > 1 {
-            let before = PreviousSets::of(derived.base_sets.get(), derived.before.as_ref());
-            self.derived = Arc::new(Derived { before, ..Derived::default() });
+        let is_shared = Arc::strong_count(derived) > 1 || Arc::strong_count(&derived.base_sets) > 1;
+        if is_shared || derived.changed.get().is_some() || derived.base_sets.get().is_some() {
+            let earlier = derived.earlier.after(&derived.base_sets);
+            self.derived = Arc::new(Derived { earlier, ..Derived::default() });
         }
         if let (Some(item), Some(derived)) = (item, Arc::get_mut(&mut self.derived)) {
-            derived.before = derived.before.take().and_then(|before| before.with(item));
+            derived.earlier.add(item);
         }
     }
 

@@ -18,6 +18,7 @@ use crate::state::extracted::RULES;
 use crate::state::reader_position::ReaderPosition;
 use crate::state::settings;
 use crate::state::standings::{KeyedClaims, LastCounts, Standings};
+use foldhash::fast::RandomState;
 use holotype_index::bitmap::Bits;
 use holotype_index::words::analysis::Role;
 use std::cell::RefCell;
@@ -59,9 +60,9 @@ struct Overlap {
 pub(crate) struct Judge {
     decided: RefCell<HashMap<Vec<u8>, Arc<Decided>>>,
     /// The items asked about; `None` for those without claims.
-    claimants: RefCell<HashMap<ItemId, Option<Arc<Claimant>>>>,
+    claimants: RefCell<HashMap<ItemId, Option<Arc<Claimant>>, RandomState>>,
     /// The winners over the items asked about.
-    losses: RefCell<HashMap<ItemId, Option<ItemId>>>,
+    losses: RefCell<HashMap<ItemId, Option<ItemId>, RandomState>>,
     /// The words of the question, and how the names of claims share them.
     terms: BTreeSet<String>,
     overlaps: RefCell<HashMap<String, Overlap>>,

@@ -9,6 +9,7 @@ use crate::model::item::{ItemId, Layer, Origin};
 use crate::model::tokens;
 use crate::read::snapshot::Snapshot;
 use crate::recall::contest::OpenContests;
+use crate::recall::passages::Logs;
 use crate::recall::plan::Plan;
 use crate::recall::rank::Scored;
 use crate::recall::select::{self, Chosen, Selection};
@@ -126,7 +127,8 @@ pub(super) fn find(
     steps: &mut Steps,
 ) -> Result<FirstTier> {
     let mut contests = OpenContests::default();
-    let ranked = gather_and_rank(&Context { snapshot, plan, words }, false, &mut contests, steps)?;
+    let logs = Logs::new(snapshot, plan);
+    let ranked = gather_and_rank(&Context { snapshot, plan, words, logs: &logs }, false, &mut contests, steps)?;
     let selection = select::select(snapshot, plan, ranked.stages, &ranked.restated)?;
     let mut first = FirstTier {
         selection: Selection { rows: Vec::new(), damaged: selection.damaged, notes: selection.notes },

@@ -32,6 +32,7 @@ mod search;
 mod signals;
 
 use super::contest::OpenContests;
+use super::passages::Logs;
 use super::plan::Plan;
 use super::select::{self, Selection};
 use super::words::WordIndexes;
@@ -96,7 +97,8 @@ pub(super) fn run_with(
     let mut plan = Plan::new(snapshot, &first::raw_statement(recall)?)?;
     let words = indexes.ask(plan.text.as_deref());
     let sets = only_traces(&mut plan);
-    let context = Context { snapshot, plan: &plan, words: &words };
+    let logs = Logs::new(snapshot, &plan);
+    let context = Context { snapshot, plan: &plan, words: &words, logs: &logs };
     let mut ranked = gather_and_rank(&context, false, &mut OpenContests::default(), steps)?;
     let raw = ranked.stages.pop().unwrap_or_default();
     let mut first = first::find(snapshot, &first_plan, &words, (&raw, plan.budget), steps)?;
@@ -241,7 +243,8 @@ fn raw_rows(
     let wanted = limit.map(|limit| limit.saturating_add(skip));
     plan.limit = wanted.map(|wanted| wanted.saturating_sub(before.rows.len() as u64));
     plan.budget = plan.budget.map(|budget| budget.saturating_sub(spent));
-    let context = Context { snapshot, plan, words };
+    let logs = Logs::new(snapshot, plan);
+    let context = Context { snapshot, plan, words, logs: &logs };
     let ranked = gather_and_rank(&context, false, &mut OpenContests::default(), steps)?;
     let of_pages = select::select(snapshot, plan, ranked.stages, &ranked.restated)?;
     before.rows.extend(of_pages.rows);

@@ -1,8 +1,10 @@
 //! Base sets: the item sets that nearly every recall starts from.
 //!
-//! The first recall after a change computes them and later ones share them. If at most [`MAX_CHANGED`] items changed
-//! since, the previous sets are updated for those items only, so that a recall after a small commit does not pay for
-//! all changes since the last checkpoint.
+//! The first recall after a change computes them and later ones share them. It goes on from the sets of an earlier
+//! version of the store, updated for the items that changed since, so that a recall while others write does not pay for
+//! all changes since the last checkpoint. Sets of a version may be made when later versions exist already, as a
+//! reader's snapshot is older than the state that is written, so a version refers to the place of the sets of those
+//! before it, full or not.
 //!
 //! | set | items |
 //! |---|---|
@@ -15,12 +17,17 @@
 //!
 //! Invariants:
 //! 1. A cached set is valid for one store and one bound; another bound gets sets of its own.
-//! 2. Every item whose attributes differ from those in the previous sets is among the recorded changes.
+//! 2. Every item whose facts differ from those in the sets of an earlier version is among the changes recorded since,
+//!    or not below the bound of those sets.
+//! 3. A place belongs to one version: a store that shares its place does not change without taking a new one.
+//!
+//! Cost: a bit vector for each set, and the facts of the changed items, which all sets share.
 
 use super::{AttributeStore, Column, ValueTest};
 use crate::Result;
 use crate::model::item::{Attributes, ItemId, Kind, Layer, Status, Support};
 use holotype_index::bitmap::Bits;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// The base sets of one store below one bound, each computed on first use.
@@ -36,30 +43,138 @@ pub(crate) struct CachedSets {
 }
 
 /// With more changed items than this, sets are computed from the columns again.
-const MAX_CHANGED: usize = 256;
+const MAX_CHANGED: usize = 4096;
 
-/// The sets computed last, and the items changed since.
-#[derive(Clone)]
-pub(super) struct PreviousSets {
-    sets: Arc<CachedSets>,
-    changed: Vec<u32>,
+/// So many of the last versions may get sets that later ones go on from: a question asks of one of the newest.
+const RECENT: usize = 16;
+
+/// The facts of an item that decide in which sets it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) kind: Kind,
+    pub(super) has_failed: bool,
+    pub(super) is_visible: bool,
+    pub(super) is_unsupported: bool,
+    pub(super) is_ungrounded: bool,
 }
 
-impl PreviousSets {
-    /// The sets to continue from after a change: the store's own, else the previous ones.
-    pub(super) fn of(own: Option<&Arc<CachedSets>>, before: Option<&PreviousSets>) -> Option<PreviousSets> {
-        match own {
-            Some(sets) => Some(PreviousSets { sets: Arc::clone(sets), changed: Vec::new() }),
-            None => before.cloned(),
+impl From<&Attributes> for Facts {
+    fn from(item: &Attributes) -> Self {
+        Facts {
+            kind: item.kind,
+            has_failed: item.status == Some(Status::Failed),
+            is_visible: item.active && !item.redacted,
+            is_unsupported: item.support == Support::Unsupported,
+            is_ungrounded: item.ungrounded,
+        }
+    }
+}
+
+/// The place of the sets of one version of a store.
+pub(super) type Place = Arc<OnceLock<Arc<CachedSets>>>;
+
+/// The places of the sets of earlier versions, and the items changed since.
+#[derive(Clone, Default)]
+pub(super) struct EarlierSets {
+    /// Oldest first, each with the index in `changed` of the first change after it.
+    versions: Vec<(Place, usize)>,
+    /// Runs of changed items, in the order of the changes.
+    changed: Vec<Range<u32>>,
+    /// The items of these runs.
+    count: usize,
+}
+
+/// A set of an earlier version.
+struct EarlierSet {
+    set: Arc<Bits>,
+    bound: u32,
+    /// The index of the first change after it.
+    from: usize,
+}
+
+impl EarlierSets {
+    /// Those of the version that follows the one whose sets are at `place`.
+    pub(super) fn after(&self, place: &Place) -> EarlierSets {
+        let mut next = self.clone();
+        next.versions.push((Arc::clone(place), next.changed.len()));
+        // Nobody asks of versions much before, but the last one that somebody asked of stays.
+        let old = next.versions.len().saturating_sub(RECENT);
+        let asked = next.versions[..old].iter().rposition(|(place, _)| place.get().is_some());
+        let kept = asked.map(|asked| next.versions[asked].clone());
+        next.versions.splice(..old, kept);
+        next.forget_unneeded();
+        next
+    }
+
+    /// Adds a changed item.
+    pub(super) fn add(&mut self, item: u32) {
+        let (Some((_, from)), Some(after)) = (self.versions.last(), item.checked_add(1)) else { return };
+        match self.changed[*from..].last_mut() {
+            Some(run) if run.contains(&item) => return,
+            Some(run) if run.end == item => run.end = after,
+            _ => self.changed.push(item..after),
+        }
+        self.count += 1;
+        if self.count > MAX_CHANGED {
+            self.forget_unneeded();
         }
     }
 
-    /// Adds a changed item. Returns `None` if there are too many.
-    pub(super) fn with(mut self, item: u32) -> Option<PreviousSets> {
-        if self.changed.last() != Some(&item) {
-            self.changed.push(item);
+    /// Forgets versions with too many changes since, and changes before all versions.
+    fn forget_unneeded(&mut self) {
+        let runs_before = |versions: &[(Place, usize)], all: usize| versions.first().map_or(all, |(_, from)| *from);
+        let of = |runs: &[Range<u32>]| runs.iter().map(ExactSizeIterator::len).sum::<usize>();
+        let (mut first, mut start) = (0, runs_before(&self.versions, self.changed.len()));
+        self.count -= of(&self.changed[..start]);
+        while self.count > MAX_CHANGED {
+            first += 1;
+            let next = runs_before(&self.versions[first..], self.changed.len());
+            self.count -= of(&self.changed[start..next]);
+            start = next;
         }
-        (self.changed.len() <= MAX_CHANGED).then_some(self)
+        self.versions.drain(..first);
+        self.changed.drain(..start);
+        self.versions.iter_mut().for_each(|(_, from)| *from -= start);
+    }
+
+    /// The set of the newest version that has it, of those below a bound.
+    fn newest(&self, bound: u32, set: impl Fn(&CachedSets) -> Option<Arc<Bits>>) -> Option<EarlierSet> {
+        self.versions.iter().rev().find_map(|(place, from)| {
+            let sets = place.get().filter(|sets| sets.bound <= bound)?;
+            Some(EarlierSet { set: set(sets)?, bound: sets.bound, from: *from })
+        })
+    }
+}
+
+/// The facts of the items that changed since an earlier version.
+pub(super) struct ChangedFacts {
+    /// The index of the first change.
+    from: usize,
+    /// All items between these are included, changed or not.
+    range: Range<u32>,
+    facts: Vec<(u32, Facts)>,
+}
+
+impl ChangedFacts {
+    /// Those since the version of `earlier`, of the items below `bound`.
+    fn of(store: &AttributeStore, earlier: &EarlierSet, bound: u32) -> Result<ChangedFacts> {
+        let range = earlier.bound..bound;
+        let mut runs = store.derived.earlier.changed.get(earlier.from..).unwrap_or_default().to_vec();
+        runs.push(range.clone());
+        runs.sort_unstable_by_key(|run| run.start);
+        let (mut facts, mut next) = (Vec::new(), 0);
+        for run in runs {
+            for id in run.start.max(next)..run.end.min(bound) {
+                facts.push((id, store.facts(ItemId(id))?));
+            }
+            next = next.max(run.end);
+        }
+        Ok(ChangedFacts { from: earlier.from, range, facts })
+    }
+
+    /// True if they include all changes since that version, below `bound`.
+    fn cover(&self, earlier: &EarlierSet, bound: u32) -> bool {
+        self.from <= earlier.from && self.range.start <= earlier.bound && self.range.end >= bound
     }
 }
 
@@ -86,20 +201,28 @@ impl BaseSets<'_> {
     /// Active items that are not redacted.
     pub(crate) fn visible(&self) -> Result<Arc<Bits>> {
         let again = |base_sets: &CachedSets| base_sets.visible.get().cloned();
-        self.cached(&self.sets.visible, again, is_visible, || {
-            let active = self.store.select_values(Column::Active, self.sets.bound, ValueTest::Range(1, 1))?;
-            let redacted = self.store.select_values(Column::Redacted, self.sets.bound, ValueTest::Range(1, 1))?;
-            Ok(if redacted.is_empty() { active } else { active.and_not(&redacted) })
-        })
+        self.cached(
+            &self.sets.visible,
+            again,
+            |item| item.is_visible,
+            || {
+                let active = self.store.select_values(Column::Active, self.sets.bound, ValueTest::Range(1, 1))?;
+                let redacted = self.store.select_values(Column::Redacted, self.sets.bound, ValueTest::Range(1, 1))?;
+                Ok(if redacted.is_empty() { active } else { active.and_not(&redacted) })
+            },
+        )
     }
 
     /// Items with status `failed`.
     pub(crate) fn failed(&self) -> Result<Arc<Bits>> {
         let failed = i64::from(Status::Failed.to_byte());
         let again = |base_sets: &CachedSets| base_sets.failed.get().cloned();
-        self.cached(&self.sets.failed, again, has_failed, || {
-            self.store.select_values(Column::Status, self.sets.bound, ValueTest::Range(failed, failed))
-        })
+        self.cached(
+            &self.sets.failed,
+            again,
+            |item| item.has_failed,
+            || self.store.select_values(Column::Status, self.sets.bound, ValueTest::Range(failed, failed)),
+        )
     }
 
     /// The recalls whose sources all went bad. One that never had a source is not among them.
@@ -118,7 +241,7 @@ impl BaseSets<'_> {
     /// Visible items of a layer.
     pub(crate) fn layer(&self, layer: Layer) -> Result<Arc<Bits>> {
         let again = |base_sets: &CachedSets| base_sets.layers[layer as usize].get().cloned();
-        let of_layer = |item: &Attributes| is_visible(item) && item.layer() == layer;
+        let of_layer = |item: &Facts| item.is_visible && item.kind.layer() == layer;
         self.cached(&self.sets.layers[layer as usize], again, of_layer, || {
             Ok(self.store.layer(layer, self.sets.bound)?.and(&*self.visible()?))
         })
@@ -129,7 +252,7 @@ impl BaseSets<'_> {
         let byte = i64::from(kind.to_byte());
         let place = Kind::ALL.iter().take_while(|other| **other != kind).count();
         let again = |base_sets: &CachedSets| base_sets.kinds[place].get().cloned();
-        let of_kind = |item: &Attributes| is_visible(item) && item.kind == kind;
+        let of_kind = |item: &Facts| item.is_visible && item.kind == kind;
         self.cached(&self.sets.kinds[place], again, of_kind, || {
             let of_kind = self.store.select_values(Column::Kind, self.sets.bound, ValueTest::Range(byte, byte))?;
             Ok(of_kind.and(&*self.visible()?))
@@ -139,52 +262,57 @@ impl BaseSets<'_> {
     /// Visible items of a layer that did not fail.
     pub(crate) fn eligible(&self, layer: Layer) -> Result<Arc<Bits>> {
         let again = |base_sets: &CachedSets| base_sets.eligible[layer as usize].get().cloned();
-        let is_eligible = |item: &Attributes| is_visible(item) && item.layer() == layer && !has_failed(item);
+        let is_eligible = |item: &Facts| item.is_visible && item.kind.layer() == layer && !item.has_failed;
         self.cached(&self.sets.eligible[layer as usize], again, is_eligible, || {
             Ok(self.layer(layer)?.and_not(&*self.failed()?))
         })
     }
 
-    /// The set cached in `place`: the previous set updated by testing the changed items, or the result of `make`.
+    /// The set cached in `place`: that of an earlier version with the changed items tested again, or the result of
+    /// `make`.
     fn cached(
         &self,
         place: &OnceLock<Arc<Bits>>,
         again: impl Fn(&CachedSets) -> Option<Arc<Bits>>,
-        test: impl Fn(&Attributes) -> bool,
+        test: impl Fn(&Facts) -> bool,
         make: impl FnOnce() -> Result<Bits>,
     ) -> Result<Arc<Bits>> {
         if let Some(set) = place.get() {
             return Ok(Arc::clone(set));
         }
-        let bound = self.sets.bound;
-        let before = self.store.derived.before.as_ref().filter(|before| before.sets.bound <= bound);
-        let made = match before.and_then(|before| Some((again(&before.sets)?, before))) {
-            Some((set, before)) => {
-                let mut blocks = set.blocks().to_vec();
-                blocks.resize((bound as usize).div_ceil(64), 0);
-                for id in before.changed.iter().copied().filter(|id| *id < bound) {
-                    let bit = 1u64 << (id % 64);
-                    let block = &mut blocks[id as usize / 64];
-                    *block = if test(&self.store.get(ItemId(id))?) { *block | bit } else { *block & !bit };
-                }
-                Arc::new(Bits::from_blocks(blocks))
-            }
-            None => Arc::new(make()?),
+        let made = match self.store.derived.earlier.newest(self.sets.bound, again) {
+            Some(earlier) => self.go_on(&earlier, test)?,
+            None => make()?,
         };
-        Ok(Arc::clone(place.get_or_init(|| made)))
+        Ok(Arc::clone(place.get_or_init(|| Arc::new(made))))
+    }
+
+    /// The set of an earlier version with the changed items tested again.
+    fn go_on(&self, earlier: &EarlierSet, test: impl Fn(&Facts) -> bool) -> Result<Bits> {
+        let (known, bound) = (&self.store.derived.facts, self.sets.bound);
+        let changed = match known.get().filter(|known| known.cover(earlier, bound)) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let made = Arc::new(ChangedFacts::of(self.store, earlier, bound)?);
+                // If there are others already, they stay.
+                let _ = known.set(Arc::clone(&made));
+                made
+            }
+        };
+        let mut blocks = Vec::with_capacity((bound as usize).div_ceil(64));
+        blocks.extend_from_slice(earlier.set.blocks());
+        blocks.resize((bound as usize).div_ceil(64), 0);
+        for (id, facts) in changed.facts.iter().filter(|(id, _)| *id < bound) {
+            let bit = 1u64 << (id % 64);
+            let block = &mut blocks[*id as usize / 64];
+            *block = if test(facts) { *block | bit } else { *block & !bit };
+        }
+        Ok(Bits::from_blocks(blocks))
     }
 }
 
-fn is_visible(item: &Attributes) -> bool {
-    item.active && !item.redacted
-}
-
-fn has_lost_support(item: &Attributes) -> bool {
-    item.layer() == Layer::Recall && item.support == Support::Unsupported && !item.ungrounded
-}
-
-fn has_failed(item: &Attributes) -> bool {
-    item.status == Some(Status::Failed)
+fn has_lost_support(item: &Facts) -> bool {
+    item.kind.layer() == Layer::Recall && item.is_unsupported && !item.is_ungrounded
 }
 
 #[cfg(test)]
@@ -202,6 +330,12 @@ mod tests {
         TakeBack(Vec<(u32, u8)>),
         Freeze,
         Unfreeze,
+        /// Keeps a version.
+        Keep,
+        /// Asks of a version that was kept.
+        AskKept(u8),
+        /// Continues with a version that was kept.
+        GoBack(u8),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -213,6 +347,9 @@ mod tests {
             2 => proptest::collection::vec((any::<u32>(), any::<u8>()), 1..4).prop_map(Step::TakeBack),
             1 => Just(Step::Freeze),
             1 => Just(Step::Unfreeze),
+            3 => Just(Step::Keep),
+            3 => any::<u8>().prop_map(Step::AskKept),
+            2 => any::<u8>().prop_map(Step::GoBack),
         ]
     }
 
@@ -239,10 +376,46 @@ mod tests {
         all
     }
 
+    /// Asks a store, and a copy of it that knows no earlier sets.
+    fn asked(store: &AttributeStore, bound: u32) -> [Vec<Arc<Bits>>; 2] {
+        let copy = AttributeStore { derived: Arc::default(), ..store.clone() };
+        [sets(store, bound), sets(&copy, bound)]
+    }
+
+    #[test]
+    fn sets_go_on_from_a_version_that_is_asked_when_later_ones_exist() {
+        let mut store = AttributeStore::default();
+        let mut versions = Vec::new();
+        for version in 0..3 * RECENT as u32 {
+            for id in version * 20..version * 20 + 20 {
+                store.set(ItemId(id), looking((id * 7) as u8));
+            }
+            versions.push((store.clone(), (version + 1) * 20));
+            // A reader asks of a version after the next ones were written, now and then.
+            if version % 5 == 4 {
+                let (asked_of, bound) = &versions[version as usize - 3];
+                sets(asked_of, *bound);
+                let (newest, bound) = &versions[version as usize];
+                let earlier = newest.derived.earlier.newest(*bound, |sets| sets.visible.get().cloned());
+                assert_eq!(earlier.map(|earlier| earlier.bound), Some((version - 2) * 20));
+                let [found, expected] = asked(newest, *bound);
+                assert_eq!(found, expected);
+            }
+        }
+        // More changes than are recorded.
+        for id in 0..2 * MAX_CHANGED as u32 {
+            store.set(ItemId(id), looking((id * 5) as u8));
+        }
+        assert!(store.derived.earlier.versions.is_empty() && store.derived.earlier.changed.is_empty());
+        let [found, expected] = asked(&store, 2 * MAX_CHANGED as u32);
+        assert_eq!(found, expected);
+    }
+
     proptest! {
         #[test]
         fn sets_that_go_on_from_those_before_are_those_made_anew(steps in proptest::collection::vec(step(), 1..60)) {
             let (mut store, mut bound) = (AttributeStore::default(), 0u32);
+            let mut kept: Vec<(AttributeStore, u32)> = Vec::new();
             for step in steps {
                 match step {
                     Step::Set(id, look) if bound > 0 => store.set(ItemId(id % bound), looking(look)),
@@ -252,9 +425,19 @@ mod tests {
                         bound += 1;
                     }
                     Step::Ask => {
-                        let copy = AttributeStore { derived: Arc::default(), ..store.clone() };
-                        prop_assert_eq!(sets(&store, bound), sets(&copy, bound));
+                        let [found, expected] = asked(&store, bound);
+                        prop_assert_eq!(found, expected);
                     }
+                    Step::Keep => kept.push((store.clone(), bound)),
+                    Step::AskKept(at) if !kept.is_empty() => {
+                        let (store, bound) = &kept[usize::from(at) % kept.len()];
+                        let [found, expected] = asked(store, *bound);
+                        prop_assert_eq!(found, expected);
+                    }
+                    Step::GoBack(at) if !kept.is_empty() => {
+                        (store, bound) = kept.swap_remove(usize::from(at) % kept.len());
+                    }
+                    Step::AskKept(_) | Step::GoBack(_) => {}
                     Step::Copy => store = store.clone(),
                     Step::TakeBack(changes) => {
                         let before = store.savepoint();

@@ -3,6 +3,7 @@
 //! Opening a chunk looks the columns up by name once. Reading an item is one array access per attribute. The greatest
 //! value of a type means absent; for step and time bits of `flags` tell.
 
+use super::base_sets::Facts;
 use super::select::SetCache;
 use super::{Cited, Contestant};
 use crate::model::item::{Attributes, Kind, Layer, Origin, Source, Status, Support};
@@ -185,6 +186,18 @@ impl Chunk {
             episode: self.optional(self.layout.episode, id)?,
             step: if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None },
             time: if flags & flag::TIME != 0 { Some(self.value(self.layout.time, id)?) } else { None },
+        })
+    }
+
+    /// The facts that decide in which base sets an item is.
+    pub(super) fn facts(&self, id: u32) -> Result<Facts> {
+        let flags = self.value(self.layout.flags, id)?;
+        Ok(Facts {
+            kind: self.kind(id)?,
+            has_failed: self.value(self.layout.status, id)? == Status::Failed.to_byte(),
+            is_visible: flags & flag::ACTIVE != 0 && flags & flag::REDACTED == 0,
+            is_unsupported: self.value(self.layout.support, id)? == Support::Unsupported.to_byte(),
+            is_ungrounded: flags & flag::UNGROUNDED != 0,
         })
     }
 

@@ -298,20 +298,20 @@ impl<'a> Scorer<'a> {
     /// As [`Scorer::top`].
     pub fn occurrences(&self, ids: &[u32]) -> Result<OccurrenceTable> {
         let terms = self.terms.len();
-        let mut doc_lengths = vec![0.0; ids.len()];
+        let (mut doc_lengths, mut frequencies) = (vec![0.0; ids.len()], vec![0.0; ids.len() * terms]);
         for source in &self.sources {
-            for (id, found) in ids.iter().zip(&mut doc_lengths) {
-                if let Some(len) = source.local(*id).and_then(|local| source.doc_lengths.get(local)) {
+            let held = held(source, ids);
+            for (local, place) in &held {
+                if let (Some(len), Some(found)) = (source.doc_lengths.get(*local), doc_lengths.get_mut(*place)) {
                     *found = len as f32 / ONCE as f32;
                 }
             }
+            look_up_in(source, &held, &mut |place, term, frequency, _| {
+                if let Some(slot) = frequencies.get_mut(place * terms + term) {
+                    *slot = frequency as f32 / ONCE as f32;
+                }
+            })?;
         }
-        let mut frequencies = vec![0.0; ids.len() * terms];
-        self.look_up(ids, &mut |place, term, frequency, _| {
-            if let Some(slot) = frequencies.get_mut(place * terms + term) {
-                *slot = frequency as f32 / ONCE as f32;
-            }
-        })?;
         Ok(OccurrenceTable { terms, frequencies, doc_lengths })
     }
 
@@ -364,27 +364,44 @@ impl<'a> Scorer<'a> {
     /// Calls back with (index in `ids`, term, frequency, length) for each query term of each document, the terms of one
     /// document in the order of the query.
     fn look_up(&self, ids: &[u32], see: &mut dyn FnMut(usize, usize, u32, u32)) -> Result<()> {
-        for source in &self.sources {
-            let mut wanted: Vec<(u32, usize)> = Vec::new();
-            for (place, id) in ids.iter().enumerate() {
-                if let Some(local) = source.local(*id) {
-                    wanted.push((local, place));
-                }
-            }
-            wanted.sort_unstable();
-            for (i, list) in source.lists.iter().enumerate() {
-                let Some(list) = list else { continue };
-                let mut cursor = Cursor::new(list);
-                for (local, place) in &wanted {
-                    let frequency = cursor.frequency(*local)?;
-                    if frequency > 0 {
-                        see(*place, i, frequency, source.len(*local));
-                    }
-                }
+        self.sources.iter().try_for_each(|source| look_up_in(source, &held(source, ids), see))
+    }
+}
+
+/// The documents of a source among some ids: their local ids, ascending, and their indexes in `ids`.
+fn held(source: &PostingSource<'_>, ids: &[u32]) -> Vec<(u32, usize)> {
+    let found = |(place, id): (usize, &u32)| Some((source.local(*id)?, place));
+    if ids.is_sorted() {
+        // Sources of a growing index have disjoint ranges of ids, more or less.
+        let (start, end) = source.range_of(ids);
+        let some = ids.get(start..end).unwrap_or_default();
+        return (start..).zip(some).filter_map(found).collect();
+    }
+    let mut held: Vec<(u32, usize)> = ids.iter().enumerate().filter_map(found).collect();
+    held.sort_unstable();
+    held
+}
+
+/// Calls back with (index in `ids`, term, frequency, length) for each query term of these documents of a source.
+fn look_up_in(
+    source: &PostingSource<'_>,
+    held: &[(u32, usize)],
+    see: &mut dyn FnMut(usize, usize, u32, u32),
+) -> Result<()> {
+    if held.is_empty() {
+        return Ok(());
+    }
+    for (i, list) in source.lists.iter().enumerate() {
+        let Some(list) = list else { continue };
+        let mut cursor = Cursor::new(list);
+        for (local, place) in held {
+            let frequency = cursor.frequency(*local)?;
+            if frequency > 0 {
+                see(*place, i, frequency, source.len(*local));
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// The contribution of a term to a score, from frequency and length, both in sixteenths.

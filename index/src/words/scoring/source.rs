@@ -61,6 +61,13 @@ impl<'a> PostingSource<'a> {
         place_of(&self.ids, id).map(|local| local as u32)
     }
 
+    /// The range of ascending ids that lie between the first and the last document.
+    pub(crate) fn range_of(&self, ids: &[u32]) -> (usize, usize) {
+        let (Some(first), Some(last)) = (self.ids.first(), self.ids.last()) else { return (0, 0) };
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        (ids.partition_point(|id| *id < first), ids.partition_point(|id| *id <= last))
+    }
+
     /// The document frequency of term `i` of the query.
     pub(crate) fn df(&self, i: usize) -> Result<u64> {
         let Some(list) = self.lists.get(i).and_then(Option::as_ref) else {
