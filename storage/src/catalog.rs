@@ -147,10 +147,7 @@ impl Catalog {
     /// # Errors
     /// [`Error::Io`].
     pub fn put_in_place(&self, vfs: &dyn Vfs) -> Result<()> {
-        let path = &self.place.path;
-        vfs.rename(&crate::segment_file::temporary_name(path), path).map_err(Error::io(path, "rename"))?;
-        let directory = path.parent().unwrap_or(Path::new(""));
-        vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))
+        put_in_place(vfs, &self.place.path)
     }
 
     /// Removes a catalog for `path` that was begun but never put in place, if there is one.
@@ -217,7 +214,9 @@ impl Catalog {
             }
             Ok(())
         })?;
-        packed.put_in_place(vfs)
+        // Closing cuts the file; it gets its name after that.
+        drop(packed);
+        put_in_place(vfs, path)
     }
 
     /// Opens a catalog: for writing, by one process at a time; or for reading, with or without a writer beside it. A
@@ -452,6 +451,12 @@ const LEAST_TO_PACK: u64 = 512 << 10;
 const PACK_CACHE_LEN: usize = 1 << 20;
 
 const CRC_LEN: usize = 4;
+
+fn put_in_place(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    vfs.rename(&crate::segment_file::temporary_name(path), path).map_err(Error::io(path, "rename"))?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))
+}
 
 /// A new file under the temporary name, in place of one that was never put in place.
 fn new_file(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {

@@ -82,6 +82,7 @@ impl Subject for CatalogSubject {
                 }
                 6 => {
                     catalog.pack(&*view(&part.disk)).map_err(said)?;
+                    drop(catalog);
                     catalog = open(view, &part.disk).map_err(said)?;
                 }
                 5 => {

@@ -68,6 +68,10 @@ const OLD_LOCK: &str =
 /// The reason why redb's last changes of a closed catalog do not matter.
 const CLOSED_CATALOG: &str = "another catalog has replaced it by then, or is about to be rebuilt from the log";
 
+/// The reason why one of the syncs of a packed catalog may come late or not at all.
+const PACKED_CATALOG: &str =
+    "it is synced by its commit and once more by closing, which only cuts the file, and then named";
+
 /// Parts of the names of equivalent mutants, with the reason.
 const EQUIVALENT: &[(&[&str], &str)] = &[
     (&["without sync .log in mod::sync_from"], "recovery rewrites and syncs everything that is not proven durable"),
@@ -172,6 +176,14 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
     (&["sync catalog.redb in open::open", " after "], CLOSED_CATALOG),
     (&["sync catalog.redb in compact::compact", " after "], CLOSED_CATALOG),
     (&["sync catalog.redb in forget::complete_forget", " after "], CLOSED_CATALOG),
+    (&["without sync catalog.redb", "catalog::pack"], PACKED_CATALOG),
+    (&["sync catalog.redb", "catalog::pack", " after write catalog.redb", "catalog::pack"], PACKED_CATALOG),
+    (&["write catalog.redb", "catalog::pack", " after sync catalog.redb", "catalog::pack"], PACKED_CATALOG),
+    (&["sync catalog.redb", "catalog::pack", " after rename catalog.redb.tmp"], PACKED_CATALOG),
+    (
+        &["sync directory in catalog::put_in_place", "catalog::pack", " after write catalog.redb in backend::write"],
+        "the file that is written next is the one before, which has no name any more",
+    ),
     (&["set length of catalog.redb", " after sync catalog.redb"], "redb truncates unused space as it closes"),
     (&["sync catalog.redb in database::close", " after write LOCK"], "the lock's status does not concern the catalog"),
     (
