@@ -25,7 +25,7 @@ struct Pacing {
     fully: u64,
 }
 /// A scan rules so many vectors out by their signs in the time of one comparison of codes, or in less.
-const BY_SIGNS: usize = 2;
+const BY_SIGNS: usize = 3;
 /// Scanning so many 8-bit codes of 384 dimensions takes one to three milliseconds.
 const WHILE_SEARCHED: Pacing = Pacing { from: 64 << 10, fully: 128 << 10 };
 /// The first search after a load scans them in some ten milliseconds.
