@@ -6,6 +6,7 @@
 //! | edges kept for questions ([`adjacency`](crate::state::adjacency)) | 1/8, and 64 MiB |
 //! | contests kept for questions ([`standings`](crate::state::standings)) | 1/5, and 51 MiB |
 //! | running merges | 5/16: no graph becomes larger than can be linked within it |
+//! | a reserve for what is not counted: the copies that a checkpoint makes, stacks, the allocator | 1/16, always |
 //! | changed rows, new words, new vectors | what the others leave: writers wait for a checkpoint |
 //!
 //! Vectors, codes, graphs, words and columns of derived files are mapped: their pages belong to the system, which takes
@@ -32,7 +33,7 @@ pub(crate) fn prepare_allocator(options: &Options) {
 #[non_exhaustive]
 pub struct MemoryUse {
     /// `catalog cache`, `edges` and `contests` that are kept for questions, `merges`, and what no checkpoint holds:
-    /// `changed rows`, `new words` and `new vectors`.
+    /// `changed rows`, `new words` and `new vectors`; `reserve`, for what is not counted.
     pub part: &'static str,
     /// Bytes in use, counted or estimated. Of the cache it is the most that it takes.
     pub used: u64,
@@ -42,7 +43,7 @@ pub struct MemoryUse {
 
 impl Core {
     /// The present use of each part.
-    pub(crate) fn memory_parts(&self, state: &State) -> [MemoryUse; 7] {
+    pub(crate) fn memory_parts(&self, state: &State) -> [MemoryUse; 8] {
         let options = &self.options;
         let mut changes = state.attributes.changed_count() as u64 * ITEM_BYTES;
         for overlay in [state.rows.active(), state.rows.frozen()] {
@@ -62,6 +63,7 @@ impl Core {
             part("edges", state.adjacency_bytes(), Some(options.edge_bytes())),
             part("contests", self.standings.byte_len(), Some(self.standings.most_bytes())),
             part("merges", self.merger.memory(), Some(options.merge_bytes())),
+            part("reserve", options.memory_limit / 16, Some(options.memory_limit / 16)),
             part("changed rows", changes, None),
             part("new words", words, None),
             part("new vectors", vectors, None),
