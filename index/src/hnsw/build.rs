@@ -170,6 +170,11 @@ impl Level for LevelBuilder {
             visit(link);
         }
     }
+
+    #[inline]
+    fn prefetch(&self, index: u32) {
+        crate::prefetch::prefetch(self.list(index));
+    }
 }
 
 /// Scratch memory of a thread.

@@ -10,7 +10,7 @@
 
 use std::cmp::Reverse;
 
-use super::graph::{GraphView, Level, LevelView};
+use super::graph::{GraphView, Level};
 use super::search_limit::{DistanceBound, SearchLimit};
 use super::strategy::CostBudget;
 use super::visited::Scratch;
@@ -205,42 +205,23 @@ impl Walker<'_> {
         self.offer(level, scratch)
     }
 
-    /// Walks until all nodes of the beam are expanded. Resumes if called again after the beam got more room or nodes.
+    /// Walks until all nodes of the beam are expanded. Two nodes are expanded at a time, so that the memory accesses of
+    /// both overlap. The second is the next nearest, which would almost always be expanded anyway.
     pub(crate) fn walk<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
-        let mut compared = 0;
-        while let Some(node) = scratch.beam.next() {
-            let Scratch { nodes, visited, .. } = scratch;
-            nodes.clear();
-            level.for_each_link(node, |link| {
-                if visited.insert(link) {
-                    nodes.push(link);
-                }
-            });
-            if let Some(next) = scratch.beam.peek() {
-                level.prefetch(next);
-            }
-            compared += self.offer(level, scratch);
-        }
-        compared
-    }
-
-    /// As [`Walker::walk`], two nodes at a time, so that the memory accesses of both overlap. The second is the next
-    /// nearest, which would almost always be expanded anyway.
-    fn walk_in_pairs(&self, ground: &LevelView<'_>, scratch: &mut Scratch) -> u64 {
         let mut compared = 0;
         while let Some(first) = scratch.beam.next() {
             let second = scratch.beam.next();
             let Scratch { nodes, visited, .. } = scratch;
             nodes.clear();
             for node in [Some(first), second].into_iter().flatten() {
-                ground.for_each_link(node, |link| {
+                level.for_each_link(node, |link| {
                     if visited.insert(link) {
                         nodes.push(link);
                     }
                 });
             }
-            scratch.beam.to_come().take(2).for_each(|next| ground.prefetch(next));
-            compared += self.offer(ground, scratch);
+            scratch.beam.to_come().take(2).for_each(|next| level.prefetch(next));
+            compared += self.offer(level, scratch);
         }
         compared
     }
@@ -286,7 +267,7 @@ impl Walker<'_> {
         scratch.beam.reset_to(search_limit);
         // Every node is reachable from the entry point; the node near the query makes the walk fast.
         let compared = self.enter(&ground, &[near, graph.entry], scratch);
-        steps + compared + self.walk_in_pairs(&ground, scratch)
+        steps + compared + self.walk(&ground, scratch)
     }
 
     /// Finds the best matching nodes within `search_limit`, into `found`. Walks from `near` over all nodes until no
