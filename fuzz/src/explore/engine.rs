@@ -2,7 +2,7 @@
 //! forgetting, compacting, sealing and retaining, closing, opening, crashing.
 //!
 //! A run begins with an empty database, or with one whose next checkpoint links a graph that refers to the log for its
-//! vectors ([`linked`]).
+//! vectors (`linked.rs`).
 
 use holotype::answer::Output;
 use holotype::query::Params;
