@@ -391,7 +391,9 @@ pub(crate) fn load_segments(
     numbers.sort_unstable();
     let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
     let files = Arc::new(OpenFiles::new(Arc::clone(vfs), mode));
-    for (at, expected) in (0..numbers.len().max(1)).zip(first_number..) {
+    for at in 0..numbers.len().max(1) {
+        // A damaged floor may name any number.
+        let expected = first_number.saturating_add(at as u64);
         if numbers.get(at) != Some(&expected) {
             return Err(Error::MissingSegment { path: dir.join(file_name(expected)), number: expected });
         }

@@ -176,6 +176,25 @@ fn a_floor_that_is_damaged_is_named() {
     assert!(salvaged.floor.is_none() && salvaged.unreadable[0].what.ends_with("missing"), "{salvaged:?}");
 }
 
+/// With a right checksum, too, a floor may name a file that cannot be.
+#[test]
+fn a_floor_that_names_the_last_possible_file_is_refused() {
+    let sim = SimVfs::new();
+    let (log, heads) = filled(&sim);
+    retire(&log, &heads, 7).unwrap();
+    drop(log);
+    let path = dir().join("floor");
+    let mut bytes = sim.bytes(&path).unwrap();
+    bytes[32..40].fill(0xff);
+    let (fields, crc) = bytes.split_last_chunk_mut().unwrap();
+    *crc = crc32fast::hash(fields).to_le_bytes();
+    sim.replace(&path, &bytes);
+    for options in [writable(), read_only()] {
+        let (opened, _) = try_open(&sim, None, &options);
+        assert!(matches!(&opened, Err(Error::MissingSegment { number: u64::MAX, .. })), "{opened:?}");
+    }
+}
+
 #[test]
 fn a_crash_leaves_the_old_or_the_new() {
     let sim = SimVfs::new();
