@@ -2,6 +2,7 @@
 
 use crate::core::files::Files;
 use crate::core::handle::{Closer, Holotype};
+use crate::core::memory::prepare_allocator;
 use crate::core::witness::Witness;
 use crate::core::{Core, OpenReport, Opened};
 use crate::derive::log_reader::log_limits;
@@ -44,6 +45,7 @@ impl Holotype {
             crate::state::settings::canonical("profile", profile)?;
         }
         crate::state::settings::canonical("rules", &options.rules.to_string())?;
+        prepare_allocator(&options);
         files.create_dirs()?;
         let mut lock = open::lock(&files, &options)?;
         let mut id = [0; 16];
@@ -163,6 +165,7 @@ impl Holotype {
         if !files.exists()? {
             return Err(Error::NotFound { path: path.to_owned() });
         }
+        prepare_allocator(&options);
         let embedder = options.embedder.clone();
         let (opened, replayed) = open::open(files, options, derive)?;
         if let Some(embedder) = embedder {

@@ -444,7 +444,7 @@ const META_PREVIOUS: &[u8] = b"previous";
 const FORMAT: u32 = 1;
 const FORMAT_LEN: usize = 16;
 
-/// A shorter file is not packed: it takes less than closing the database takes from the user.
+/// A shorter file is not packed: what it would save is not worth the syncs.
 const LEAST_TO_PACK: u64 = 512 << 10;
 
 /// The page cache of the copy while it is written.

@@ -180,7 +180,6 @@ impl Core {
     /// Builds the core of an opened database. `replayed` is the number of records that no checkpoint contains.
     pub(crate) fn new(opened: Opened, replayed: u64) -> Arc<Core> {
         let Opened { files, options, log, catalog, state, lock, witness, report, generation } = opened;
-        memory::prepare_allocator(&options);
         let forgets = AtomicU64::new(state.meta.forgets);
         let state = Arc::new(state);
         let writer = Writer {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::{Scalar, ZONE_IDS};
+use super::{Scalar, ZONE_IDS, sealed};
 
 const WHOLE: u8 = 0;
 const LEAST: u8 = 1;
@@ -20,7 +20,7 @@ const ZONE: usize = ZONE_IDS as usize;
 pub struct Values<'c, T> {
     stored: Stored<'c, T>,
     zones: &'c [[T; 2]],
-    len: usize,
+    count: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,15 +35,17 @@ enum Stored<'c, T> {
 }
 
 impl<'c, T: Scalar> Values<'c, T> {
-    /// The values in a section of this form; `None` for an unknown form, or bytes that are not `len` values.
+    /// The values in a section of this form; `None` for a form that the type does not have, or bytes that are not so many
+    /// values.
     #[inline]
-    pub(super) fn open(form: u8, bytes: &'c [u8], zones: &'c [[T; 2]], len: usize) -> Option<Self> {
+    pub(super) fn open(form: u8, bytes: &'c [u8], zones: &'c [[T; 2]], count: usize) -> Option<Self> {
         let (stored, found) = match form {
             WHOLE => {
                 let values: &[T] = bytemuck::try_cast_slice(bytes).ok()?;
                 (Stored::Whole(values), values.len())
             }
-            LEAST => (Stored::Least, if bytes.is_empty() { len } else { return None }),
+            LEAST => (Stored::Least, if bytes.is_empty() { count } else { return None }),
+            _ if T::KIND == <f32 as sealed::Scalar>::KIND => return None,
             ABOVE_8 => (Stored::Above8(bytes), bytes.len()),
             ABOVE_16 => {
                 let distances: &[u16] = bytemuck::try_cast_slice(bytes).ok()?;
@@ -55,19 +57,13 @@ impl<'c, T: Scalar> Values<'c, T> {
             }
             _ => return None,
         };
-        (found == len && zones.len() == len.div_ceil(ZONE)).then_some(Self { stored, zones, len })
+        (found == count && zones.len() == count.div_ceil(ZONE)).then_some(Self { stored, zones, count })
     }
 
     /// The number of values.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// True without values, which no file is.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// A value by its index; `None` behind the last.
@@ -76,7 +72,7 @@ impl<'c, T: Scalar> Values<'c, T> {
     pub fn get(&self, at: usize) -> Option<T> {
         let distance = match self.stored {
             Stored::Whole(values) => return values.get(at).copied(),
-            Stored::Least if at < self.len => 0,
+            Stored::Least if at < self.count => 0,
             Stored::Least => return None,
             Stored::Above8(distances) => u64::from(*distances.get(at)?),
             Stored::Above16(distances) => u64::from(*distances.get(at)?),
@@ -90,7 +86,7 @@ impl<'c, T: Scalar> Values<'c, T> {
     #[must_use]
     pub fn zone(&self, number: usize) -> Cow<'c, [T]> {
         let Some([least, _]) = self.zones.get(number) else { return Cow::Borrowed(&[]) };
-        let (start, end) = (number * ZONE, self.len.min((number + 1) * ZONE));
+        let (start, end) = (number * ZONE, self.count.min((number + 1) * ZONE));
         match self.stored {
             Stored::Whole(values) => Cow::Borrowed(&values[start..end]),
             Stored::Least => Cow::Owned(vec![T::above(*least, 0); end - start]),
@@ -103,7 +99,7 @@ impl<'c, T: Scalar> Values<'c, T> {
     /// All values.
     #[must_use]
     pub fn to_vec(&self) -> Vec<T> {
-        let mut all = Vec::with_capacity(self.len);
+        let mut all = Vec::with_capacity(self.count);
         (0..self.zones.len()).for_each(|number| all.extend_from_slice(&self.zone(number)));
         all
     }

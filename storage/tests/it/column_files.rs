@@ -117,6 +117,12 @@ fn values_are_read_in_every_form() {
         }
         assert!(what(columns(form, values, &zones[..8]).u64s("0")).contains("zones of the wrong length"));
     }
+    let zone = [1.0f32.to_le_bytes(), 1.0f32.to_le_bytes()].concat();
+    for form in [2, 3, 4] {
+        let sections = [(*b"v000", vec![0; 3 << (form - 2)]), (*b"z000", zone.clone())];
+        let floats = opened(file_of(2, [0, 3, 1, 1], [6, form], &sections)).unwrap();
+        assert!(what(floats.f32s("0")).contains("an unknown form") && floats.verify().is_err(), "{form}");
+    }
     // Zones that their values do not reach, and distances beyond the type.
     for (form, values, zones) in [(1, &[][..], &to_9), (2, &[1, 2, 1], &to_9), (2, &[0, 1, 0], &zones(u64::MAX, 0))] {
         assert!(what(columns(form, values, zones).verify()).contains("zones that do not match its values"), "{form}");
@@ -184,7 +190,7 @@ proptest! {
         prop_assert_eq!(bits(columns.f32s("f").unwrap()), bits(floats));
         let read = columns.values(columns.column::<u64>("d").unwrap()).unwrap();
         prop_assert!((0..numbers.len()).all(|at| read.get(at) == Some(numbers[at])));
-        prop_assert_eq!((read.len(), read.get(numbers.len()), read.to_vec()), (numbers.len(), None, numbers));
+        prop_assert_eq!((read.count(), read.get(numbers.len()), read.to_vec()), (numbers.len(), None, numbers));
     }
 }
 

@@ -118,7 +118,7 @@ impl Chunk {
             None => Err(Error::Corrupt {
                 what: format!(
                     "a chunk of columns ends {} after {} where item {id} is needed",
-                    counted(values.len() as u64, "items"),
+                    counted(values.count() as u64, "items"),
                     self.first
                 ),
             }),
@@ -312,10 +312,10 @@ impl<'c> Rewrite<'c> {
         place: impl Fn(&Layout) -> columns::Column<T>,
         of: impl Fn(&Attributes) -> T,
     ) -> Result<Vec<T>> {
-        let mut values = Vec::with_capacity(self.count);
-        if let Some(chunk) = self.before {
-            values.extend(chunk.columns.values(place(&chunk.layout))?.to_vec());
-        }
+        let mut values = match self.before {
+            Some(chunk) => chunk.columns.values(place(&chunk.layout))?.to_vec(),
+            None => Vec::new(),
+        };
         values.resize(self.count, T::zeroed());
         for (place, item) in &self.changed {
             values[*place] = of(item);

@@ -225,7 +225,7 @@ fn scan<T: columns::Scalar>(
             continue;
         }
         if all {
-            let len = values.len().saturating_sub(number * ZONE_IDS as usize).min(ZONE_IDS as usize);
+            let len = values.count().saturating_sub(number * ZONE_IDS as usize).min(ZONE_IDS as usize);
             for (at, word) in (0..len).step_by(64).zip(words) {
                 *word |= u64::MAX >> (64 - (len - at).min(64));
             }
