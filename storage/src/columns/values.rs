@@ -35,8 +35,8 @@ enum Stored<'c, T> {
 }
 
 impl<'c, T: Scalar> Values<'c, T> {
-    /// The values in a section of this form; `None` for a form that the type does not have, or bytes that are not so many
-    /// values.
+    /// The values in a section of this form; `None` for a form that the type does not have, or bytes that are not so
+    /// many values.
     #[inline]
     pub(super) fn open(form: u8, bytes: &'c [u8], zones: &'c [[T; 2]], count: usize) -> Option<Self> {
         let (stored, found) = match form {
