@@ -1,8 +1,8 @@
 //! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J]
-//! [--only log|catalog|engine|linked|rules] [--mutants [--of TEXT]]`.
+//! [--only log|catalog|engine|linked|extended|rules] [--mutants [--of TEXT]]`.
 //!
-//! Explores every sequence of up to three steps of the log and of up to two steps of catalog and engine, some of an
-//! engine with a graph of vectors, then sequences drawn from the seed, until there are `N` different states. Prints its
+//! Explores every sequence of up to three steps of the log and of up to two steps of catalog and engine, some of
+//! engines with a graph of vectors, then sequences drawn from the seed, until there are `N` different states. Prints its
 //! figures as one line of JSON, and its progress on standard error once a minute, so that an interrupted run has
 //! figures too. Fails at the first invalid state.
 //!
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         Err(why) => {
             eprintln!(
                 "explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] \
-                 [--only log|catalog|engine|linked|rules] [--mutants [--of TEXT]]"
+                 [--only log|catalog|engine|linked|extended|rules] [--mutants [--of TEXT]]"
             );
             return ExitCode::from(2);
         }
@@ -94,10 +94,12 @@ fn explore(arguments: &Arguments) -> Result<(), String> {
     if wanted("engine") {
         part(&EngineSubject::Empty, share(15).min(MOST_OF_ENGINE), arguments, &disks, &mut all, &mut parts)?;
     }
-    if wanted("linked") {
-        // Its short sequences alone take as long as those of the engine.
-        let states = if arguments.only.is_some() { arguments.states } else { 0 };
-        part(&EngineSubject::Linked, states, arguments, &disks, &mut all, &mut parts)?;
+    for subject in [EngineSubject::Linked, EngineSubject::Extended] {
+        if wanted(subject.name()) {
+            // Their short sequences alone take as long as those of the engine.
+            let states = if arguments.only.is_some() { arguments.states } else { 0 };
+            part(&subject, states, arguments, &disks, &mut all, &mut parts)?;
+        }
     }
     if wanted("catalog") {
         part(&CatalogSubject, share(35).min(MOST_OF_CATALOG), arguments, &disks, &mut all, &mut parts)?;
@@ -129,20 +131,24 @@ fn mutants(arguments: &Arguments) -> Result<(), String> {
     let log = Runs::of(&LogSubject, &LogSubject.mutant_units(), limits)?;
     let limits = Limits { states_of_point: 24, recoveries: 16, ..limits };
     let catalog = Runs::of(&CatalogSubject, &CatalogSubject.mutant_units(), limits)?;
-    let known: BTreeSet<Mutant> = log.mutants().union(catalog.mutants()).cloned().collect();
+    let mut known: BTreeSet<Mutant> = log.mutants().union(catalog.mutants()).cloned().collect();
     if wanted("log") {
         unnoticed += mutants_of(&LogSubject, &log.named(&arguments.of), arguments);
     }
     if wanted("catalog") {
         unnoticed += mutants_of(&CatalogSubject, &catalog.named(&arguments.of), arguments);
     }
-    if wanted("engine") {
-        let limits =
-            Limits { states_of_point: 12, states_of_recovery: 3, recoveries: 16, outcomes: 1, only_last_step: false };
-        let engine = Runs::of(&EngineSubject::Empty, &EngineSubject::Empty.mutant_units(), limits)?;
-        // The engine also runs the code of log and catalog. Those mutants were tried above, in cheaper runs.
-        let engine = engine.without(&known).named(&arguments.of);
-        unnoticed += mutants_of(&EngineSubject::Empty, &engine, arguments);
+    for subject in [EngineSubject::Empty, EngineSubject::Linked] {
+        let limits = match subject {
+            EngineSubject::Empty => Limits { states_of_point: 12, states_of_recovery: 3, ..limits },
+            _ => Limits { states_of_point: 4, states_of_recovery: 1, outcomes: 16, ..limits },
+        };
+        // An engine also runs the code of those before it. Their mutants were tried above, in cheaper runs.
+        let runs = Runs::of(&subject, &subject.mutant_units(), limits)?.without(&known);
+        known.extend(runs.mutants().iter().cloned());
+        if wanted(subject.name()) {
+            unnoticed += mutants_of(&subject, &runs.named(&arguments.of), arguments);
+        }
     }
     if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} mutants were not detected")) }
 }

@@ -48,12 +48,12 @@ pub(crate) fn files(disk: &SimVfs) -> Vec<PathBuf> {
     disk.files().into_iter().filter(|path| path.starts_with(DATABASE)).collect()
 }
 
-/// True if a segment of vectors has none of them.
-pub(crate) fn has_logged_graph(disk: &SimVfs) -> bool {
+/// For each segment of vectors, oldest first, whether it refers to the log for them.
+pub(crate) fn are_logged(disk: &SimVfs) -> Vec<bool> {
     let vectors = files(disk).into_iter().filter(|path| path.extension().is_some_and(|end| end == "vseg"));
-    let mut contents = vectors.filter_map(|path| disk.bytes(&path).ok());
+    let contents = vectors.filter_map(|path| disk.bytes(&path).ok());
     // The version of the content is behind magic, kind and version of the frame.
-    contents.any(|bytes| bytes.get(12..16) == Some(&VERSION_LOGGED.to_le_bytes()[..]))
+    contents.map(|bytes| bytes.get(12..16) == Some(&VERSION_LOGGED.to_le_bytes()[..])).collect()
 }
 
 /// A reader's view of an item.

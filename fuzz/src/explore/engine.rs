@@ -1,8 +1,8 @@
 //! The whole database under the explorer: transactions of each durability, checkpoints with their segments and merges,
 //! forgetting, compacting, sealing and retaining, closing, opening, crashing.
 //!
-//! A run begins with an empty database, or with one whose next checkpoint links a graph that refers to the log for its
-//! vectors (`linked.rs`).
+//! A run begins with an empty database, or with one whose next checkpoint links a graph, or extends one, that refers to
+//! the log for its vectors (`linked.rs`).
 
 use holotype::answer::Output;
 use holotype::query::Params;
@@ -13,7 +13,7 @@ use holotype::{
 use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
 use std::path::Path;
 
-use super::linked;
+use super::linked::{self, Start};
 use super::{DiskView, Found, Limits, RunSegment, Step, Subject, sequences, steps};
 use crate::story::{self, DATABASE, Seen, see};
 
@@ -38,8 +38,10 @@ const STEPS: [&str; 13] = [
 pub enum EngineSubject {
     /// It is created at the beginning.
     Empty,
-    /// It has so many vectors at the beginning that more become a graph.
+    /// It has so many vectors at the beginning that one more makes them a graph.
     Linked,
+    /// It has a graph at the beginning, and so many vectors besides that one more extends it.
+    Extended,
 }
 
 /// A reader's view after each commit, and the first commit that forgot something.
@@ -57,34 +59,36 @@ struct View {
 }
 
 impl EngineSubject {
+    /// The database that a run begins with; `None` if it is created.
+    fn start(self) -> Option<&'static Start> {
+        match self {
+            Self::Empty => None,
+            Self::Linked => Some(&linked::UNLINKED),
+            Self::Extended => Some(&linked::LINKED),
+        }
+    }
+
     /// A reader's view of all items, but of those that a run begins with only of some.
     fn view(self, snapshot: &Snapshot) -> Result<View, String> {
-        let known = match self {
-            Self::Empty => 0,
-            Self::Linked => linked::COUNT,
-        };
-        let seen = (0..snapshot.len()).filter(|item| *item >= known || linked::is_sample(*item)).map(ItemId);
-        let items = seen.map(|id| Ok((id, see(snapshot, id)?))).collect::<holotype::Result<_>>().map_err(said)?;
+        let seen = (0..snapshot.len()).filter(|item| self.start().is_none_or(|start| start.is_sample(*item)));
+        let items = seen.map(|item| Ok((ItemId(item), see(snapshot, ItemId(item))?)));
+        let items = items.collect::<holotype::Result<_>>().map_err(said)?;
         Ok(View { items, nearest: nearest(snapshot).map_err(said)? })
     }
 
-    /// The database that a run begins with, and what a reader sees after each commit.
+    /// Begins a run: its disk, its database, and what a reader sees after each commit.
     fn begin(self, view: DiskView<'_>) -> Result<(SimVfs, Holotype, Vec<View>), String> {
-        match self {
-            Self::Empty => {
-                let disk = SimVfs::new();
-                let options = Options { space: Some(Space::new("explored", 2)), ..story::options() };
-                let database = Holotype::create_on(view(&disk), DATABASE, options).map_err(said)?;
-                Ok((disk, database, vec![View::default(); 2]))
-            }
-            Self::Linked => {
-                let disk = linked::disk();
-                let database = Holotype::open_on(view(&disk), DATABASE, story::options()).map_err(said)?;
-                let first = self.view(&database.snapshot())?;
-                let commit = database.head().commit.0 as usize;
-                Ok((disk, database, vec![first; commit + 1]))
-            }
+        if let Some(start) = self.start() {
+            let disk = start.disk();
+            let database = Holotype::open_on(view(&disk), DATABASE, story::options()).map_err(said)?;
+            let first = self.view(&database.snapshot())?;
+            let commit = database.head().commit.0 as usize;
+            return Ok((disk, database, vec![first; commit + 1]));
         }
+        let disk = SimVfs::new();
+        let options = Options { space: Some(Space::new("explored", 2)), ..story::options() };
+        let database = Holotype::create_on(view(&disk), DATABASE, options).map_err(said)?;
+        Ok((disk, database, vec![View::default(); 2]))
     }
 
     /// Removes the catalog of a database and compares the rebuilt state with the former one: reused segments must be of
@@ -120,6 +124,7 @@ impl Subject for EngineSubject {
         match self {
             Self::Empty => "engine",
             Self::Linked => "linked",
+            Self::Extended => "extended",
         }
     }
 
@@ -143,11 +148,13 @@ impl Subject for EngineSubject {
                 steps(&[(1, 0), (5, 0), (12, 0)]),
                 steps(&[(4, 0), (5, 0), (10, 0)]),
             ],
+            // It is extended after records of its vectors moved, and then erased or moved.
+            Self::Extended => vec![steps(&[(1, 0), (5, 0), (9, 6)]), steps(&[(12, 0), (1, 0), (5, 0)])],
         }
     }
 
     fn mutant_units(&self) -> Vec<Vec<Step>> {
-        if *self == Self::Linked {
+        if *self != Self::Empty {
             return self.short_sequences();
         }
         vec![
@@ -166,6 +173,7 @@ impl Subject for EngineSubject {
         let all = match self {
             Self::Empty => all,
             Self::Linked => Limits { states_of_point: 3, states_of_recovery: 2, outcomes: 16, ..all },
+            Self::Extended => Limits { states_of_point: 2, states_of_recovery: 2, outcomes: 16, ..all },
         };
         (all, Limits { only_last_step: false, ..all })
     }
