@@ -83,7 +83,7 @@ fn build(arguments: &Arguments) -> Result<()> {
     for scorer in [&CpuScorer as &dyn BatchScorer, &Lists] {
         let options = BuildOptions { graph_from: 0, scorer, ..BuildOptions::default() };
         let started = thread_cpu_time();
-        let file = build_segment(&rows, identity, &options)?;
+        let file = build_segment(rows.clone(), identity, &options)?;
         let build_s = (thread_cpu_time() - started).as_secs_f64();
         let file = SegmentFile::from_bytes(file.into_bytes(), KIND, &identity)?;
         let made = VectorIndex::new(vec![Arc::new(VectorSegment::open(file, &spec)?)], TailView::empty(spec))?;
@@ -123,7 +123,7 @@ fn index(arguments: &Arguments, encoding: Encoding, place: &str) -> Result<()> {
         _ => {
             let identity = FileIdentity { database: [0; 16], generation: 1, place: 0 };
             let flat = BuildOptions { graph_from: usize::MAX, ..BuildOptions::default() };
-            let file = build_segment(&tail.view().to_rows(), identity, &flat)?;
+            let file = build_segment(tail.view().to_rows(), identity, &flat)?;
             let file = SegmentFile::from_bytes(file.into_bytes(), KIND, &identity)?;
             VectorIndex::new(vec![Arc::new(VectorSegment::open(file, &spec)?)], TailView::empty(spec))?
         }

@@ -125,7 +125,7 @@ fn segment(all: &[Vec<f32>], spec: VectorSpec) -> Result<VectorIndex> {
     }
     let identity = FileIdentity { database: [0; 16], generation: 1, place: 0 };
     let flat = BuildOptions { graph_from: usize::MAX, ..BuildOptions::default() };
-    let file = build_segment(&tail.view().to_rows(), identity, &flat)?;
+    let file = build_segment(tail.view().to_rows(), identity, &flat)?;
     let file = SegmentFile::from_bytes(file.into_bytes(), KIND, &identity)?;
     Ok(VectorIndex::new(vec![Arc::new(VectorSegment::open(file, &spec)?)], TailView::empty(spec))?)
 }

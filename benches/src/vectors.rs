@@ -272,7 +272,8 @@ fn build(base: &NpyReader, spec: VectorSpec, threads: usize, path: &Path) -> Res
         first += count as u64;
     }
     let (started, cpu_before) = (Instant::now(), cpu_time());
-    let file = build_segment(&rows, IDENTITY, &BuildOptions { threads, ..BuildOptions::default() })?;
+    let count = rows.len();
+    let file = build_segment(rows, IDENTITY, &BuildOptions { threads, ..BuildOptions::default() })?;
     taken += started.elapsed();
     cpu += cpu_time() - cpu_before;
     let resident = memory("VmRSS");
@@ -280,7 +281,7 @@ fn build(base: &NpyReader, spec: VectorSpec, threads: usize, path: &Path) -> Res
     let line = json!({
         "bench": "vectors", "engine": "holotype", "phase": "build", "threads": threads,
         "build_s": round(taken.as_secs_f64(), 3), "cpu_s": round(cpu.as_secs_f64(), 3), "disk_bytes": disk_bytes,
-        "resident_bytes": resident, "peak_bytes": memory("VmHWM"), "vectors": rows.len(), "dim": spec.dim,
+        "resident_bytes": resident, "peak_bytes": memory("VmHWM"), "vectors": count, "dim": spec.dim,
         "metric": spec.metric.name(), "encoding": spec.encoding.name(),
     });
     println!("{line}");

@@ -396,7 +396,7 @@ fn segment(spec: VectorSpec, vectors: impl Iterator<Item = Vec<f32>>) -> VectorI
 fn flat(rows: &Rows) -> VectorSegment {
     let identity = FileIdentity { database: [1; 16], generation: 1, place: 0 };
     let options = BuildOptions { graph_from: usize::MAX, ..BuildOptions::default() };
-    let file = build_segment(rows, identity, &options).unwrap();
+    let file = build_segment(rows.clone(), identity, &options).unwrap();
     let file = SegmentFile::from_bytes(file.into_bytes(), KIND, &identity).unwrap();
     VectorSegment::open(file, &rows.spec()).unwrap()
 }

@@ -87,7 +87,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
                 rows.push(i * 3 + 1, &vector).expect("it fits the space");
             }
             let options = BuildOptions { m: 2, ef_construction: 8, threads: 1, graph_from, ..BuildOptions::default() };
-            let writer = build_segment(&rows, IDENTITY, &options).expect("there are rows");
+            let writer = build_segment(rows, IDENTITY, &options).expect("there are rows");
             let mut bytes = vec![number as u8];
             unseal(writer, KIND, &TAGS, &mut bytes);
             if graph_from == 2 && spec.encoding != Encoding::I8 {

@@ -44,12 +44,18 @@ enum Vectors {
 impl Rows {
     /// An empty list.
     pub fn new(spec: VectorSpec) -> Self {
+        Self::with_capacity(spec, 0)
+    }
+
+    /// An empty list with room for `count` vectors.
+    pub(crate) fn with_capacity(spec: VectorSpec, count: usize) -> Self {
+        let numbers = count * spec.dim;
         let vectors = match spec.encoding {
-            Encoding::F32 => Vectors::F32(Vec::new()),
-            Encoding::F16 => Vectors::F16(Vec::new()),
-            Encoding::I8 => Vectors::I8 { codes: Vec::new(), scales: Vec::new() },
+            Encoding::F32 => Vectors::F32(Vec::with_capacity(numbers)),
+            Encoding::F16 => Vectors::F16(Vec::with_capacity(numbers)),
+            Encoding::I8 => Vectors::I8 { codes: Vec::with_capacity(numbers), scales: Vec::with_capacity(count) },
         };
-        Self { spec, ids: Vec::new(), vectors }
+        Self { spec, ids: Vec::with_capacity(count), vectors }
     }
 
     /// Appends a vector, normalised if the metric requires it.

@@ -184,7 +184,7 @@ fn of_index(source: &mut Source, held: u32, count: u32) -> Result<()> {
     for id in 0..held {
         rows.push(id, &source.vector())?;
     }
-    let file = build_segment(&rows, IDENTITY, &BuildOptions::default())?.into_bytes();
+    let file = build_segment(rows, IDENTITY, &BuildOptions::default())?.into_bytes();
     let file = SegmentFile::from_bytes(file, layout::KIND, &IDENTITY)?;
     let segments = Arc::new(vec![Arc::new(VectorSegment::open(file, &spec)?)]);
     let tail = VectorTail::new(spec);

@@ -53,7 +53,7 @@ impl Core {
         for layer in &state.layers {
             words += layer.words.tails.iter().map(|tail| tail.byte_len() as u64).sum::<u64>();
             if let Some(of_layer) = &layer.vectors {
-                vectors += (of_layer.tail.len() * of_layer.tail.spec().dim * size_of::<f32>()) as u64;
+                vectors += of_layer.tail.byte_len() as u64;
             }
         }
         let part = |part, used, most| MemoryUse { part, used, most };

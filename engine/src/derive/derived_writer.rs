@@ -14,7 +14,7 @@ use crate::state::layers::LayerIndex;
 use crate::state::vectors_in_log::VectorsInLog;
 use holotype_index::scorer::BatchScorer;
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
-use holotype_index::segment::merge_segments;
+use holotype_index::segment::{merge_segments, write_tail};
 use holotype_index::words::{Analyzer, WORD_SEGMENT_KIND, WordSegment, WordTail, merge_word_segments};
 use holotype_index::{BuildOptions, LoggedVectors, Rows, VectorSegment, build_segment};
 use holotype_storage::codec;
@@ -156,9 +156,9 @@ impl<'a> DerivedWriter<'a> {
             return Ok(None);
         };
         let (path, identity) = self.name(Form::Vectors, place, changes);
-        let flat = BuildOptions { graph_from: usize::MAX, ..BuildOptions::default() };
-        let file = build_segment(&vectors.tail.to_rows(), identity, &flat)?;
-        let file = self.write(file, &path, VECTOR_SEGMENT_KIND, &identity)?;
+        let vfs = self.files.vfs.as_ref();
+        write_tail(&vectors.tail, (identity, Some(self.head)), (vfs, &path))?;
+        let file = SegmentFile::open(vfs, &path, VECTOR_SEGMENT_KIND, &identity)?;
         Ok(Some(Arc::new(VectorSegment::open(file, &vectors.tail.spec())?)))
     }
 
@@ -219,7 +219,7 @@ impl<'a> DerivedWriter<'a> {
     pub(crate) fn replacement_segment(
         &self,
         damaged: &VectorSegment,
-        rows: &Rows,
+        rows: Rows,
         place: u32,
         changes: &mut ManifestChanges,
     ) -> Result<Option<Arc<VectorSegment>>> {

@@ -71,12 +71,10 @@ pub(crate) fn start(core: &Arc<Core>) {
     if core.merger.is_paused() {
         return;
     }
-    let state = Arc::clone(&core.lock_writer().state);
-    let bounds = bounds(core);
-    if due(&state, Work::Link, &BTreeSet::new(), bounds).is_some() {
+    if is_due(core, Work::Link) {
         BackgroundTask::request(core, |core| &core.merger.linking, |core| in_background(core, Work::Link));
     }
-    if due(&state, Work::Combine, &BTreeSet::new(), bounds).is_some() {
+    if is_due(core, Work::Combine) {
         BackgroundTask::request(core, |core| &core.merger.combining, |core| in_background(core, Work::Combine));
     }
 }
@@ -123,8 +121,7 @@ pub(crate) fn wait(core: &Core) {
 
 /// Runs the next merge; returns false if none is due.
 fn step(core: &Arc<Core>, work: Work) -> Result<bool> {
-    let state = Arc::clone(&core.lock_writer().state);
-    if due(&state, work, &BTreeSet::new(), bounds(core)).is_none() {
+    if !is_due(core, work) {
         return Ok(false);
     }
     let _maintenance = core.maintain()?;
@@ -173,6 +170,13 @@ fn choose(core: &Core, work: Work) -> Option<((Merge, u64), BusySegments<'_>)> {
 fn bounds(core: &Core) -> MergeBounds {
     let at_once = if core.options.takes_turns() { LINKED_IN_TURNS } else { LINKED_AT_ONCE };
     MergeBounds { at_once, in_segment: core.options.most_in_graph() }
+}
+
+/// True if a merge of the newest state is due. The state is not kept: a merge runs for seconds, in which its tails would
+/// stay in memory after checkpoints wrote them.
+fn is_due(core: &Core, work: Work) -> bool {
+    let state = Arc::clone(&core.lock_writer().state);
+    due(&state, work, &BTreeSet::new(), bounds(core)).is_some()
 }
 
 /// The first merge of a state that is due.

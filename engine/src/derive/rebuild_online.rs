@@ -228,7 +228,7 @@ impl NewFiles<'_> {
         if !vectors.tail.is_empty() {
             let identity = self.temporary_identity(place);
             let flat = BuildOptions { graph_from: usize::MAX, ..options };
-            let file = build_segment(&vectors.tail.to_rows(), identity, &flat)?;
+            let file = build_segment(vectors.tail.to_rows(), identity, &flat)?;
             let file = SegmentFile::from_bytes(file.into_bytes(), VECTOR_SEGMENT_KIND, &identity)?;
             go.push(Arc::new(VectorSegment::open(file, &spec)?));
         }

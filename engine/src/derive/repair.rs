@@ -142,7 +142,7 @@ fn replace(
     let files_writer = DerivedWriter::of(core, state.head);
     let mut fresh = Vec::new();
     for (place, segment) in &damaged.vectors {
-        fresh.push(files_writer.replacement_segment(segment, &from_log(core, state, segment)?, *place, changes)?);
+        fresh.push(files_writer.replacement_segment(segment, from_log(core, state, segment)?, *place, changes)?);
     }
     let mut words = Vec::new();
     for layer in &damaged.words {

@@ -48,7 +48,7 @@ fn stats_tell_what_takes_the_memory() {
         let memory = database.stats().unwrap().memory;
         memory.into_iter().find(|part| part.part == name).unwrap_or_else(|| panic!("no part {name}"))
     };
-    assert_eq!(part("new vectors").used, 4 * DIM as u64);
+    assert_eq!(part("new vectors").used, (4 + 1) * DIM as u64, "with a code");
     assert!(part("new words").used > 0 && part("changed rows").used > 0);
     assert_eq!(part("catalog cache").most, Some(LIMIT / 16 * 3));
     assert_eq!(part("reserve").used, LIMIT / 16);
@@ -102,7 +102,8 @@ fn a_loading_process() {
         peak = peak.max(anonymous());
     }
     println!("took {} bytes", peak - start);
-    assert!(peak - start <= LIMIT, "{} bytes, the limit is {LIMIT}", peak - start);
+    // Larger commits take more. A merge that keeps what checkpoints wrote since it began takes more than this.
+    assert!(peak - start <= LIMIT / 4 * 3, "{} bytes, the limit is {LIMIT}", peak - start);
 }
 
 #[cfg(target_os = "linux")]

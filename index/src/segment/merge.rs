@@ -30,6 +30,7 @@ use crate::logged::{LoggedRows, LoggedVectors, Places};
 use crate::quantize::{CodeErrors, Codes, CodingErrors, KnownCodes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
+use crate::segment::tail::TailView;
 use crate::signs::Signer;
 use crate::spec::{Encoding, Metric, VectorSpec};
 
@@ -63,41 +64,21 @@ pub fn merge_segments(
         view.touch_ids(0, view.len());
         segment.damage()?;
     }
-    let order = id_order(&views, keep)?;
-    if order.is_empty() {
-        return Err(Error::Empty);
-    }
+    let picked = Picked::of(spec, views, keep)?;
+    let order = &picked.order;
     let is_graph = order.len() >= options.graph_from;
-    let extended = if is_graph { largest_graph(segments, &order) } else { None };
-    let mut kept = extended.map_or(Vec::new(), |at| vec![NO_LINK; views[at].len()]);
+    let extended = if is_graph { largest_graph(segments, order) } else { None };
+    let mut kept = extended.map_or(Vec::new(), |at| vec![NO_LINK; picked.views[at].len()]);
     for (new, origin) in order.iter().enumerate().filter(|(_, origin)| Some(origin.segment as usize) == extended) {
         kept[origin.position as usize] = new as u32;
     }
     let places = match options.log.filter(|_| is_graph && spec.encoding != Encoding::I8) {
-        Some(log) => all_in(log, &views, &order),
+        Some(log) => all_in(log, &picked.views, order),
         None => None,
     };
     let logged = options.log.zip(places.as_ref()).map(|(log, places)| LoggedRows::new(log, places, None));
-    let ids: Vec<u32> = order.iter().map(|origin| origin.id).collect();
-    let members = IdSetBits::of(&ids).filter(|_| is_graph);
-    let decode = |at: usize, vector: &mut [f32]| {
-        let Origin { segment, position, .. } = order[at];
-        views[segment as usize].decode(position as usize, vector);
-    };
-    let signer = if is_graph { None } else { Signer::train(spec, order.len(), decode) };
-    let content =
-        Content { is_graph, is_logged: logged.is_some(), has_members: members.is_some(), has_signs: signer.is_some() };
-    let mut file = MergedFile::create((vfs, path), made, content.of(spec, ids.len()))?;
-    file.append(layout::IDS, &ids)?;
-    drop(ids);
-    if logged.is_none() {
-        copy_vectors(&mut file, &views, &order)?;
-    }
-    if let Some(signer) = &signer {
-        let estimates = signer.encode_all(order.len(), decode, |signs| file.append(layout::SIGNS, signs))?;
-        file.append(layout::SIGN_ESTIMATES, &estimates)?;
-    }
-    drop((views, order));
+    let (file, members) = picked.begin(is_graph, logged.is_some(), made, (vfs, path))?;
+    drop(picked);
     segments.iter().try_for_each(|segment| segment.damage())?;
     // Linking takes long and reads only the kept graph.
     segments.iter().for_each(|segment| segment.file().advise_dont_need());
@@ -110,6 +91,65 @@ pub fn merge_segments(
     let parts = Parts { spec, logged, members, link: is_graph.then_some(options) };
     finish(file, base.as_ref(), parts)?;
     Ok(places)
+}
+
+/// Writes to `path` the vectors of a tail as a segment without a graph, as [`merge_segments`] does.
+///
+/// # Errors
+/// [`Error::Empty`] for an empty tail, [`Error::TooMany`] with more than [`layout::MAX_COUNT`], errors of storage.
+pub fn write_tail(
+    tail: &TailView,
+    made: (FileIdentity, Option<LogHead>),
+    (vfs, path): (&dyn Vfs, &Path),
+) -> Result<()> {
+    let picked = Picked::of(tail.spec(), tail.rows().collect(), None)?;
+    let (file, members) = picked.begin(false, false, made, (vfs, path))?;
+    finish(file, None, Parts { spec: tail.spec(), logged: None, members, link: None })
+}
+
+/// The vectors of a new segment, in the order of their ids.
+struct Picked<'a> {
+    spec: VectorSpec,
+    views: Vec<RowsView<'a>>,
+    order: Vec<Origin>,
+}
+
+impl<'a> Picked<'a> {
+    /// Those whose ids are in `keep`, or all.
+    fn of(spec: VectorSpec, views: Vec<RowsView<'a>>, keep: Option<&Bits>) -> Result<Self> {
+        let order = id_order(&views, keep)?;
+        if order.is_empty() { Err(Error::Empty) } else { Ok(Self { spec, views, order }) }
+    }
+
+    fn decode(&self, at: usize, vector: &mut [f32]) {
+        let Origin { segment, position, .. } = self.order[at];
+        self.views[segment as usize].decode(position as usize, vector);
+    }
+
+    /// Begins the file with ids, vectors and signs; returns the ids as a set, if the file is to have one.
+    fn begin<'v>(
+        &self,
+        is_graph: bool,
+        is_logged: bool,
+        made: (FileIdentity, Option<LogHead>),
+        at: (&'v dyn Vfs, &Path),
+    ) -> Result<(MergedFile<'v>, Option<IdSetBits>)> {
+        let ids: Vec<u32> = self.order.iter().map(|origin| origin.id).collect();
+        let members = IdSetBits::of(&ids).filter(|_| is_graph);
+        let decode = |at: usize, vector: &mut [f32]| self.decode(at, vector);
+        let signer = if is_graph { None } else { Signer::train(self.spec, ids.len(), decode) };
+        let content = Content { is_graph, is_logged, has_members: members.is_some(), has_signs: signer.is_some() };
+        let mut file = MergedFile::create(at, made, content.of(self.spec, ids.len()))?;
+        file.append(layout::IDS, &ids)?;
+        if !is_logged {
+            copy_vectors(&mut file, &self.views, &self.order)?;
+        }
+        if let Some(signer) = &signer {
+            let estimates = signer.encode_all(ids.len(), decode, |signs| file.append(layout::SIGNS, signs))?;
+            file.append(layout::SIGN_ESTIMATES, &estimates)?;
+        }
+        Ok((file, members))
+    }
 }
 
 /// The places of the vectors in the log, if it has all that are not read from it anyway, with the same bytes.

@@ -15,7 +15,7 @@ mod tail;
 mod writer;
 
 pub use crate::hnsw::params::{BuildOptions, Progress};
-pub use merge::{LINK_BYTES, merge_segments};
+pub use merge::{LINK_BYTES, merge_segments, write_tail};
 pub(crate) use reader::SegmentGraph;
 pub use reader::VectorSegment;
 pub use tail::{TailView, VectorTail};

@@ -19,7 +19,7 @@ use super::block::{AskedBatch, Block};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hit::TopHits;
-use crate::rows::{ExactQuery, Rows};
+use crate::rows::{ExactQuery, Rows, RowsView};
 use crate::scorer::BatchScorer;
 use crate::spec::VectorSpec;
 use crate::sync::{Mutex, MutexGuard};
@@ -153,6 +153,11 @@ impl TailView {
         self.blocks.is_empty()
     }
 
+    /// The approximate memory of the vectors and their codes in bytes.
+    pub fn byte_len(&self) -> usize {
+        self.len() * self.spec.dim * (self.spec.encoding.component_len() + size_of::<i8>())
+    }
+
     /// The ids, ascending.
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.blocks.iter().flat_map(|block| block.rows().ids().iter().copied())
@@ -175,12 +180,15 @@ impl TailView {
         TailView { spec: self.spec, blocks: Arc::new(blocks) }
     }
 
+    /// The vectors, block by block.
+    pub(super) fn rows(&self) -> impl Iterator<Item = RowsView<'_>> {
+        self.blocks.iter().map(|block| block.rows().view())
+    }
+
     /// The entire content as one block, from which a segment is built.
     pub fn to_rows(&self) -> Rows {
-        let mut rows = Rows::new(self.spec);
-        for block in self.blocks.iter() {
-            rows.append(block.rows().view());
-        }
+        let mut rows = Rows::with_capacity(self.spec, self.len());
+        self.rows().for_each(|block| rows.append(block));
         rows
     }
 

@@ -26,11 +26,11 @@ pub(super) const FLAT_SAMPLE: usize = 256;
 ///
 /// # Errors
 /// [`Error::Empty`], [`Error::TooMany`] with more than [`layout::MAX_COUNT`], [`Error::Links`], [`Error::Cancelled`].
-pub fn build_segment(rows: &Rows, identity: FileIdentity, options: &BuildOptions<'_>) -> Result<SegmentFileWriter> {
+pub fn build_segment(rows: Rows, identity: FileIdentity, options: &BuildOptions<'_>) -> Result<SegmentFileWriter> {
     let view = rows.view();
     let head = head(&view, view.longest())?;
     if rows.len() < options.graph_from {
-        return Ok(write_flat(head, rows.clone(), identity));
+        return Ok(write_flat(head, rows, identity));
     }
     let params = options.params()?;
     let quantizer = Quantizer::train(&view);
@@ -44,7 +44,7 @@ pub fn build_segment(rows: &Rows, identity: FileIdentity, options: &BuildOptions
     };
     let (graph, calibration) = link(&coded, None, params, options)?;
     let built = BuiltGraph { params, quantizer, codes, errors, graph, calibration };
-    Ok(write_graph(head, rows.clone(), identity, built))
+    Ok(write_graph(head, rows, identity, built))
 }
 
 /// The graph, codes and calibration of a segment.

@@ -73,7 +73,7 @@ fn vectors(dir: &Path, number: u32) -> (PathBuf, VectorSegment) {
         rows.push(id, &[id as f32; DIM]).unwrap();
     }
     let path = dir.join(format!("{number}.vseg"));
-    build_segment(&rows, IDENTITY, &without_graph()).unwrap().write(&OsVfs, &path).unwrap();
+    build_segment(rows, IDENTITY, &without_graph()).unwrap().write(&OsVfs, &path).unwrap();
     let file = SegmentFile::open(&OsVfs, &path, layout::KIND, &IDENTITY).unwrap();
     (path, VectorSegment::open(file, &spec).unwrap())
 }

@@ -42,7 +42,7 @@ const COUNT: usize = 1800;
 
 fn built(options: &BuildOptions<'_>) -> Vec<u8> {
     let spec = spec(Metric::Cosine, Encoding::F32);
-    build_segment(&rows(spec, &clusters(COUNT, 3), |i| i as u32), IDENTITY, options).unwrap().into_bytes()
+    build_segment(rows(spec, &clusters(COUNT, 3), |i| i as u32), IDENTITY, options).unwrap().into_bytes()
 }
 
 /// The share of true neighbours that walks find.
@@ -103,7 +103,7 @@ fn a_graph_that_grows_uses_lists_for_its_new_vectors() {
     let vectors = clusters(COUNT, 3);
     let part = |from: usize, to: usize, options: &BuildOptions<'_>| {
         let part = rows(spec, &vectors[from..to], |i| (from + i) as u32);
-        open(build_segment(&part, IDENTITY, options).unwrap(), &spec)
+        open(build_segment(part, IDENTITY, options).unwrap(), &spec)
     };
     let large = part(0, 1500, &options());
     let flat = BuildOptions { graph_from: usize::MAX, ..options() };

@@ -34,8 +34,8 @@ fn made(metric: Metric, encoding: Encoding, vectors: &[Vec<f32>]) -> VectorIndex
     let part = |from: usize, to: usize| rows(spec, &vectors[from..to], |i| 2 * (from + i) as u32);
     let segments = vec![
         segment(&part(0, 600)),
-        open(build_segment(&part(600, 1300), IDENTITY, &flat).unwrap(), &spec),
-        open(build_segment(&part(1300, 1400), IDENTITY, &flat).unwrap(), &spec),
+        open(build_segment(part(600, 1300), IDENTITY, &flat).unwrap(), &spec),
+        open(build_segment(part(1300, 1400), IDENTITY, &flat).unwrap(), &spec),
     ];
     let tail = VectorTail::new(spec);
     for (i, vector) in vectors.iter().enumerate().skip(1400) {
@@ -97,7 +97,7 @@ fn a_wrong_query_is_refused_as_by_a_single_search() {
 fn damage_is_stepped_around_or_told_as_by_single_searches() {
     let spec = spec(Metric::Cosine, Encoding::F32);
     let vectors = clusters(800, 8);
-    let built = build_segment(&rows(spec, &vectors, |i| i as u32), IDENTITY, &clusters::options()).unwrap();
+    let built = build_segment(rows(spec, &vectors, |i| i as u32), IDENTITY, &clusters::options()).unwrap();
     let mut bytes = built.into_bytes();
     // A component of the vector at position 500.
     let wanted: Vec<u8> = spec.prepare(&vectors[500]).iter().flat_map(|x| x.to_le_bytes()).collect();

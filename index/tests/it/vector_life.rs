@@ -64,7 +64,7 @@ fn sealing_changes_no_answer() {
     }
     let before = VectorIndex::new(Vec::new(), tail.view()).unwrap();
     let sealed = tail.view().through(699).to_rows();
-    let segment = open(build_segment(&sealed, IDENTITY, &options()).unwrap(), &spec);
+    let segment = open(build_segment(sealed, IDENTITY, &options()).unwrap(), &spec);
     tail.discard_through(699);
     let after = VectorIndex::new(vec![Arc::new(segment)], tail.view()).unwrap();
     assert_eq!((before.len(), after.len(), after.tail().len()), (900, 900, 200));
@@ -82,7 +82,7 @@ fn sealing_changes_no_answer() {
 fn searches_that_check_a_segment_as_they_read_it_answer_like_one_that_was_checked() {
     let spec = spec(Metric::Cosine, Encoding::F16);
     let rows = rows(spec, &clusters(3000, 49), |i| i as u32);
-    let bytes = build_segment(&rows, IDENTITY, &options()).unwrap().into_bytes();
+    let bytes = build_segment(rows, IDENTITY, &options()).unwrap().into_bytes();
     let open = || {
         let file = SegmentFile::from_bytes(bytes.clone(), layout::KIND, &IDENTITY).unwrap();
         VectorSegment::open(file, &spec).unwrap()
@@ -144,7 +144,7 @@ fn extended(metric: Metric, times: f32) -> (VectorSegment, VectorSegment) {
     let base = segment(&rows(spec, &vectors[..2100], |i| i as u32));
     let flat = holotype_index::BuildOptions { graph_from: usize::MAX, ..options() };
     let new = rows(spec, &vectors[2100..], |i| 2100 + i as u32);
-    let new = open(build_segment(&new, IDENTITY, &flat).unwrap(), &spec);
+    let new = open(build_segment(new, IDENTITY, &flat).unwrap(), &spec);
     let merged = merged(&[&base, &new], None, &options()).unwrap();
     (base, merged)
 }

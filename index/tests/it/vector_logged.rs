@@ -43,7 +43,7 @@ impl LoggedVectors for Log {
 fn flat(rows: &Rows) -> VectorSegment {
     let options = BuildOptions { graph_from: usize::MAX, ..options() };
     crate::clusters::open(
-        holotype_index::build_segment(rows, crate::clusters::IDENTITY, &options).unwrap(),
+        holotype_index::build_segment(rows.clone(), crate::clusters::IDENTITY, &options).unwrap(),
         &rows.spec(),
     )
 }

@@ -25,7 +25,7 @@ fn recall_at_10_is_at_least_95_percent_for_every_metric_and_encoding() {
 fn a_parallel_build_finds_as_much() {
     let (vectors, queries) = (clusters(4000, 3), clusters(60, 4));
     let rows = rows(spec(Metric::Cosine, Encoding::F16), &vectors, |i| i as u32);
-    let file = build_segment(&rows, clusters::IDENTITY, &BuildOptions { threads: 4, ..options() }).unwrap();
+    let file = build_segment(rows.clone(), clusters::IDENTITY, &BuildOptions { threads: 4, ..options() }).unwrap();
     let segment = clusters::open(file, &rows.spec());
     assert!(segment.unreachable_ids().unwrap().is_empty());
     let index = index(vec![segment]);

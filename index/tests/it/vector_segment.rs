@@ -3,9 +3,10 @@
 use crate::clusters;
 use crate::clusters::{IDENTITY, clusters, index, open, options, rows, segment, spec};
 use holotype_index::bitmap::Bits;
-use holotype_index::segment::layout;
+use holotype_index::segment::{layout, write_tail};
 use holotype_index::{
-    BuildOptions, Encoding, Error, Metric, SearchOptions, Strategy, VectorSegment, VectorSpec, build_segment,
+    BuildOptions, Encoding, Error, Metric, SearchOptions, Strategy, VectorSegment, VectorSpec, VectorTail,
+    build_segment,
 };
 use holotype_storage::segment_file::{SegmentFile, SegmentFileWriter};
 use holotype_storage::vfs::{SimVfs, Vfs};
@@ -23,7 +24,7 @@ fn a_segment_holds_what_it_was_made_of() {
         let vfs = SimVfs::new();
         vfs.create_dir("d".as_ref()).unwrap();
         let path = "d/1.vseg".as_ref();
-        build_segment(&rows, IDENTITY, &options()).unwrap().write(&vfs, path).unwrap();
+        build_segment(rows.clone(), IDENTITY, &options()).unwrap().write(&vfs, path).unwrap();
         let file = SegmentFile::open(&vfs, path, layout::KIND, &IDENTITY).unwrap();
         let segment = VectorSegment::open(file, &rows.spec()).unwrap();
         assert_eq!((segment.len(), segment.id_range(), segment.has_graph()), (600, 9..=1207, true));
@@ -43,10 +44,34 @@ fn a_segment_holds_what_it_was_made_of() {
 #[test]
 fn one_thread_makes_the_same_bytes_again() {
     let rows = rows(spec(Metric::Cosine, Encoding::F16), &clusters(900, 32), |i| i as u32);
-    let make = || build_segment(&rows, IDENTITY, &options()).unwrap().into_bytes();
+    let make = || build_segment(rows.clone(), IDENTITY, &options()).unwrap().into_bytes();
     assert!(make() == make());
-    let other = build_segment(&rows, IDENTITY, &BuildOptions { seed: 1, ..options() }).unwrap().into_bytes();
+    let other = build_segment(rows.clone(), IDENTITY, &BuildOptions { seed: 1, ..options() }).unwrap().into_bytes();
     assert!(make() != other, "the seed shapes the levels");
+}
+
+/// A checkpoint writes a tail from where its vectors are, without a copy of them.
+#[test]
+fn a_tail_is_written_as_a_segment_of_its_vectors() {
+    let flat = BuildOptions { graph_from: usize::MAX, ..options() };
+    for (metric, encoding) in
+        [(Metric::Cosine, Encoding::F16), (Metric::L2, Encoding::F32), (Metric::Dot, Encoding::I8)]
+    {
+        for count in [1, 255, 256, 5_000] {
+            let (vfs, spec) = (SimVfs::new(), spec(metric, encoding));
+            let [built, written] = ["1.vseg", "2.vseg"].map(std::path::Path::new);
+            let tail = VectorTail::new(spec);
+            for (id, vector) in (0..).step_by(3).zip(clusters(count, 35)) {
+                tail.push(id, &vector).unwrap();
+            }
+            build_segment(tail.view().to_rows(), IDENTITY, &flat).unwrap().write(&vfs, built).unwrap();
+            write_tail(&tail.view(), (IDENTITY, None), (&vfs, written)).unwrap();
+            assert!(vfs.bytes(built).unwrap() == vfs.bytes(written).unwrap(), "{count} of {spec}");
+        }
+        let empty = VectorTail::new(spec(metric, encoding)).view();
+        let refused = write_tail(&empty, (IDENTITY, None), (&SimVfs::new(), "3.vseg".as_ref()));
+        assert!(matches!(refused, Err(Error::Empty)));
+    }
 }
 
 /// So many vectors of two numbers.
@@ -63,7 +88,7 @@ fn every_flipped_byte_and_every_cut_is_noticed() {
     let spec = VectorSpec::new(2, Metric::L2, Encoding::I8).unwrap();
     let rows = grid(spec, 60);
     let options = BuildOptions { m: 4, graph_from: 2, ..BuildOptions::default() };
-    let bytes = build_segment(&rows, IDENTITY, &options).unwrap().into_bytes();
+    let bytes = build_segment(rows, IDENTITY, &options).unwrap().into_bytes();
     let whole = open_bytes(bytes.clone(), &spec).unwrap();
     assert!(whole.has_graph());
     let query = [3.2, 4.1];
@@ -113,7 +138,7 @@ fn a_segment_without_a_graph_is_scanned_by_its_codes_and_nothing_else_is_found()
         .flat_map(|metric| [Encoding::F32, Encoding::F16, Encoding::I8].map(|encoding| (metric, encoding)))
     {
         let rows = rows(spec(metric, encoding), &vectors[..850], |i| i as u32 * 2);
-        let segment = open(build_segment(&rows, IDENTITY, &flat).unwrap(), &rows.spec());
+        let segment = open(build_segment(rows.clone(), IDENTITY, &flat).unwrap(), &rows.spec());
         assert!(!segment.has_graph() && segment.file().section(*b"CODE").is_ok());
         let index = index(vec![segment]);
         let filters: [fn(u32) -> bool; 4] = [|_| true, |id| id % 3 == 0, |id| id > 100, |id| id % 100 == 0];
@@ -127,14 +152,14 @@ fn a_segment_without_a_graph_is_scanned_by_its_codes_and_nothing_else_is_found()
         }
     }
     let few = rows(spec(Metric::Cosine, Encoding::F16), &vectors[..100], |i| i as u32);
-    assert!(open(build_segment(&few, IDENTITY, &flat).unwrap(), &few.spec()).file().section(*b"CODE").is_err());
+    assert!(open(build_segment(few.clone(), IDENTITY, &flat).unwrap(), &few.spec()).file().section(*b"CODE").is_err());
 }
 
 #[test]
 fn every_flipped_byte_of_a_segment_without_a_graph_is_noticed_when_it_is_opened() {
     let spec = VectorSpec::new(2, Metric::L2, Encoding::I8).unwrap();
     let rows = grid(spec, 260);
-    let bytes = build_segment(&rows, IDENTITY, &BuildOptions::default()).unwrap().into_bytes();
+    let bytes = build_segment(rows, IDENTITY, &BuildOptions::default()).unwrap().into_bytes();
     assert!(sections(&bytes).any(|(tag, _)| tag == b"CERR"));
     for at in (0..bytes.len()).filter(|at| !padding(&bytes, *at)) {
         let mut flipped = bytes.clone();
@@ -146,7 +171,7 @@ fn every_flipped_byte_of_a_segment_without_a_graph_is_noticed_when_it_is_opened(
 #[test]
 fn what_grows_with_a_segment_is_not_read_when_it_is_opened() {
     let rows = rows(spec(Metric::L2, Encoding::F16), &clusters(2600, 35), |i| i as u32 * 3);
-    let bytes = build_segment(&rows, IDENTITY, &options()).unwrap().into_bytes();
+    let bytes = build_segment(rows.clone(), IDENTITY, &options()).unwrap().into_bytes();
     let grow = [b"VECS", b"CODE", b"LNK0", b"IDS ", b"CERR", b"UPPR"];
     for (tag, section) in sections(&bytes).filter(|(tag, _)| grow.contains(tag)) {
         let mut flipped = bytes.clone();
@@ -225,13 +250,13 @@ fn sections_that_disagree_are_refused_even_with_good_checksums() {
 #[test]
 fn a_segment_of_another_space_or_of_nothing_is_refused() {
     let rows = rows(spec(Metric::L2, Encoding::F32), &clusters(20, 34), |i| i as u32);
-    let bytes = build_segment(&rows, IDENTITY, &options()).unwrap().into_bytes();
+    let bytes = build_segment(rows.clone(), IDENTITY, &options()).unwrap().into_bytes();
     assert!(!open_bytes(bytes.clone(), &rows.spec()).unwrap().has_graph());
     let other = spec(Metric::Dot, Encoding::F32);
     assert!(matches!(open_bytes(bytes, &other), Err(Error::Mismatch { .. })));
     let nothing = holotype_index::Rows::new(other);
-    assert!(matches!(build_segment(&nothing, IDENTITY, &options()), Err(Error::Empty)));
+    assert!(matches!(build_segment(nothing, IDENTITY, &options()), Err(Error::Empty)));
     let odd = BuildOptions { m: 1, graph_from: 1, ..options() };
-    assert!(matches!(build_segment(&rows, IDENTITY, &odd), Err(Error::Links { m: 1, .. })));
+    assert!(matches!(build_segment(rows, IDENTITY, &odd), Err(Error::Links { m: 1, .. })));
     assert_eq!(SearchOptions::default().ef, 64);
 }

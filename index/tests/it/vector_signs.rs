@@ -11,7 +11,7 @@ const ASKED: usize = 60;
 
 fn flat(rows: &Rows) -> VectorSegment {
     let options = BuildOptions { graph_from: usize::MAX, ..BuildOptions::default() };
-    open(build_segment(rows, IDENTITY, &options).unwrap(), &rows.spec())
+    open(build_segment(rows.clone(), IDENTITY, &options).unwrap(), &rows.spec())
 }
 
 fn has_signs(segment: &VectorSegment) -> bool {
@@ -165,7 +165,7 @@ fn a_segment_may_be_without_signs_but_not_with_others() {
 fn a_flipped_byte_of_signs_is_noticed_when_they_are_opened() {
     let rows = rows(spec(Metric::Cosine, Encoding::F16), &clusters(COUNT, 60), |i| i as u32);
     let options = BuildOptions { graph_from: usize::MAX, ..BuildOptions::default() };
-    let bytes = build_segment(&rows, IDENTITY, &options).unwrap().into_bytes();
+    let bytes = build_segment(rows.clone(), IDENTITY, &options).unwrap().into_bytes();
     for tag in [b"SIGN", b"SEST"] {
         let entry = bytes.windows(4).position(|window| window == tag).unwrap();
         let start = u64::from_le_bytes(bytes[entry + 8..][..8].try_into().unwrap()) as usize;

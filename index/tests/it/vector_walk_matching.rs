@@ -23,7 +23,7 @@ fn walks_over_matches_keep_recall_for_filters_spread_out_near_and_far() {
         rows.push(id, &vector).unwrap();
     }
     let options = BuildOptions { ef_construction: 40, m: 12, threads: 2, ..options() };
-    let segment = open(build_segment(&rows, IDENTITY, &options).unwrap(), &spec);
+    let segment = open(build_segment(rows, IDENTITY, &options).unwrap(), &spec);
     assert!(segment.unreachable_ids().unwrap().is_empty());
     let index = clusters::index(vec![segment]);
     let queries: Vec<Vec<f32>> = (0..25).map(|_| (0..DIM).map(|_| random.normal()).collect()).collect();
@@ -60,7 +60,7 @@ fn a_far_group_of_clusters_keeps_recall_walked_or_scanned() {
     (0..COUNT).for_each(|id| rows.push(id, &near(id as usize % 240)).unwrap());
     let queries: Vec<Vec<f32>> = (0..25).map(|i| near(60 + i)).collect();
     let options = BuildOptions { ef_construction: 40, m: 12, threads: 1, ..options() };
-    let index = clusters::index(vec![open(build_segment(&rows, IDENTITY, &options).unwrap(), &spec)]);
+    let index = clusters::index(vec![open(build_segment(rows, IDENTITY, &options).unwrap(), &spec)]);
     let far: Bits = (0..COUNT).filter(|id| id % 240 < 60).collect();
     let half_of_far: Bits =
         (0..COUNT).filter(|id| id % 240 < 60 && Random(u64::from(*id) + 1).next() & 1 == 1).collect();

@@ -72,7 +72,7 @@ const EMPTY: Head = Head {
 impl PostingBuilder {
     /// The approximate memory of all lists in bytes.
     pub(crate) fn byte_len(&self) -> usize {
-        self.heads.len() * size_of::<Head>() + self.arena.len()
+        self.heads.capacity() * size_of::<Head>() + self.arena.capacity()
     }
 
     /// The number of lists.

@@ -324,7 +324,7 @@ impl TailIndex {
     }
 
     fn byte_len(&self) -> usize {
-        let list_of = self.list_of.len() * size_of::<u32>();
+        let list_of = self.list_of.capacity() * size_of::<u32>();
         self.terms_len + list_of + self.lists.byte_len() + self.ids.len() * DOCUMENT_BYTES
     }
 

@@ -81,7 +81,7 @@ pub fn merged(
 }
 
 pub fn segment(rows: &Rows) -> VectorSegment {
-    open(build_segment(rows, IDENTITY, &options()).unwrap(), &rows.spec())
+    open(build_segment(rows.clone(), IDENTITY, &options()).unwrap(), &rows.spec())
 }
 
 pub fn index(segments: Vec<VectorSegment>) -> VectorIndex {
