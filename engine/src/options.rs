@@ -119,7 +119,7 @@ pub struct Options {
     pub max_tail_bytes: u64,
     /// The most vectors that are in no segment yet.
     pub max_unsealed_vectors: u64,
-    /// The most segments of vectors or words a layer may have.
+    /// The most segments of vectors or words a layer may have, besides those that are as large as memory permits.
     pub max_live_segments: u64,
     /// The greatest age of a snapshot that is held; nothing lets them grow as old as they like.
     pub snapshot_max_age: Option<Duration>,

@@ -5,7 +5,7 @@
 //! | `memory_limit` | caches, running merges; changes, new texts and vectors since the last checkpoint | a checkpoint |
 //! | `max_tail_bytes` | log after the last checkpoint, which an opening after a crash has to replay | a checkpoint |
 //! | `max_unsealed_vectors` | vectors outside segments, which every search scans | a checkpoint |
-//! | `max_live_segments` | segments of the layer with the most | a merge |
+//! | `max_live_segments` | segments that may grow, of the layer with the most | a merge |
 //! | `snapshot_max_age` | age of the oldest live snapshot | dropping the snapshot |
 //!
 //! From three quarters of a limit on, the start of a transaction is delayed, the more the fuller the limit. At the

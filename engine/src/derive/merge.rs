@@ -17,7 +17,7 @@ use crate::core::merger::BusySegments;
 use crate::derive::derived_writer::{DerivedWriter, ManifestChanges};
 use crate::derive::maintenance::applied_again;
 use crate::derive::merge_policy::{
-    LINKED_AT_ONCE, LINKED_IN_TURNS, MergeBounds, SegmentSize, due_flat, due_links, due_words,
+    self, LINKED_AT_ONCE, LINKED_IN_TURNS, MergeBounds, SegmentSize, due_flat, due_links, due_words,
 };
 use crate::derive::{checkpoint, repair};
 use crate::state::State;
@@ -186,6 +186,13 @@ fn due(state: &State, work: Work, busy: &BTreeSet<u64>, bounds: MergeBounds) -> 
         let words = || (work == Work::Combine).then(|| due_of_words(layer, busy)).flatten();
         Some(Merge { place, sources: vectors.or_else(words)? })
     })
+}
+
+/// The number of a layer's vector segments that merges may still make fewer.
+pub(crate) fn live_count(core: &Core, vectors: &LayerVectors) -> usize {
+    let size = |segment: &VectorSegment| SegmentSize { count: segment.len(), graph: segment.has_graph(), taken: false };
+    let bounds = bounds(core);
+    vectors.segments.iter().filter(|segment| merge_policy::may_grow(size(segment), bounds)).count()
 }
 
 fn due_in(vectors: &LayerVectors, work: Work, busy: &BTreeSet<u64>, bounds: MergeBounds) -> Option<Sources> {

@@ -93,6 +93,13 @@ pub(crate) fn due_flat(segments: &[SegmentSize], bounds: MergeBounds) -> Option<
     (count <= bounds.in_segment).then_some(due)
 }
 
+/// True if a segment of vectors may soon be part of a larger one. Near what memory permits it is not: a graph stays as it
+/// is, and what is without a graph waits to be linked, however many others wait.
+pub(crate) fn may_grow(segment: SegmentSize, bounds: MergeBounds) -> bool {
+    let like_it = if segment.graph { 2 } else { AT_ONCE };
+    segment.count.saturating_mul(like_it) <= bounds.in_segment
+}
+
 /// The word segments, largest first, that become one. Each is its number of documents; `None` cannot be merged.
 pub(crate) fn due_words(segments: &[Option<usize>]) -> Option<Range<usize>> {
     due_tier(segments, LOWEST_WORD_TIER)
@@ -196,6 +203,25 @@ mod tests {
             assert!(segments.len() <= 4 * 4);
         }
         assert!(copied < 16_000 * 90, "{copied}");
+    }
+
+    /// While linking lags, segments without a graph become more, but few of them count for `max_live_segments`.
+    #[test]
+    fn what_waits_to_be_linked_keeps_no_writer_waiting() {
+        for in_segment in [8_192, 58_000, 233_000] {
+            let (bounds, mut segments) = (MergeBounds { in_segment, ..ANY_SIZE }, Vec::new());
+            for _ in 0..1_000 {
+                segments.push(flat(1_000));
+                while let Some(range) = due_flat(&segments, bounds) {
+                    let count = segments[range.clone()].iter().map(|segment| segment.count).sum();
+                    segments.splice(range, [flat(count)]);
+                }
+                let growing = segments.iter().filter(|segment| may_grow(**segment, bounds)).count();
+                assert!(growing <= 3 * AT_ONCE, "{growing} of {segments:?}");
+            }
+        }
+        assert!(may_grow(graph(29_000), MergeBounds { in_segment: 58_000, ..ANY_SIZE }));
+        assert!(!may_grow(graph(29_001), MergeBounds { in_segment: 58_000, ..ANY_SIZE }));
     }
 
     /// Links vectors by steps of 4,000 up to `most`; returns how many were linked and how many copied, by vector.

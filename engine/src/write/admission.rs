@@ -11,7 +11,6 @@ use crate::core::{Core, Writer};
 use crate::derive::{checkpoint, merge};
 use crate::state::layers::LayerVectors;
 use crate::{Error, Result};
-use holotype_index::VectorSegment;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,13 +40,11 @@ impl Core {
         let (options, state) = (&self.options, &writer.state);
         let memory: u64 = self.memory_parts(state).iter().map(|part| part.used).sum();
         let (mut unsealed, mut segments) = (0, 0);
-        // A graph that is as large as memory permits waits for no merge.
-        let is_full = |segment: &VectorSegment| segment.has_graph() && segment.len() * 2 > options.most_in_graph();
         for layer in &state.layers {
             segments = segments.max(layer.words.segments.len());
             if let Some(vectors) = &layer.vectors {
                 unsealed += vectors.tail.len() as u64;
-                segments = segments.max(vectors.segments.iter().filter(|segment| !is_full(segment)).count());
+                segments = segments.max(merge::live_count(self, vectors));
             }
         }
         let age =
