@@ -2,8 +2,8 @@
 //! [--only log|catalog|engine|linked|extended|rules] [--mutants [--of TEXT]]`.
 //!
 //! Explores every sequence of up to three steps of the log and of up to two steps of catalog and engine, some of
-//! engines with a graph of vectors, then sequences drawn from the seed, until there are `N` different states. Prints its
-//! figures as one line of JSON, and its progress on standard error once a minute, so that an interrupted run has
+//! engines with a graph of vectors, then sequences drawn from the seed, until there are `N` different states. Prints
+//! its figures as one line of JSON, and its progress on standard error once a minute, so that an interrupted run has
 //! figures too. Fails at the first invalid state.
 //!
 //! `explore --mutants` tries the mutants of the protocol instead, prints one line of JSON per mutant, and fails if one

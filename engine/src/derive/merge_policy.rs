@@ -93,8 +93,8 @@ pub(crate) fn due_flat(segments: &[SegmentSize], bounds: MergeBounds) -> Option<
     (count <= bounds.in_segment).then_some(due)
 }
 
-/// True if a segment of vectors may soon be part of a larger one. Near what memory permits it is not: a graph stays as it
-/// is, and what is without a graph waits to be linked, however many others wait.
+/// True if a segment of vectors may soon be part of a larger one. Near what memory permits it is not: a graph stays as
+/// it is, and what is without a graph waits to be linked, however many others wait.
 pub(crate) fn may_grow(segment: SegmentSize, bounds: MergeBounds) -> bool {
     let like_it = if segment.graph { 2 } else { AT_ONCE };
     segment.count.saturating_mul(like_it) <= bounds.in_segment

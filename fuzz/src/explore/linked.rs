@@ -1,5 +1,5 @@
-//! A database whose next checkpoint links vectors, once there is one more of them: into a first graph, or into the graph
-//! that is there. Graphs refer to the log for the vectors.
+//! A database whose next checkpoint links vectors, once there is one more of them: into a first graph, or into the
+//! graph that is there. Graphs refer to the log for the vectors.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};

@@ -77,7 +77,12 @@ pub fn merge_segments(
         None => None,
     };
     let logged = options.log.zip(places.as_ref()).map(|(log, places)| LoggedRows::new(log, places, None));
-    let (file, members) = picked.begin(is_graph, logged.is_some(), made, (vfs, path))?;
+    let form = match (is_graph, &logged) {
+        (false, _) => Form::Flat,
+        (true, None) => Form::Graph,
+        (true, Some(_)) => Form::GraphOfLog,
+    };
+    let (file, members) = picked.begin(form, made, (vfs, path))?;
     drop(picked);
     segments.iter().try_for_each(|segment| segment.damage())?;
     // Linking takes long and reads only the kept graph.
@@ -103,8 +108,19 @@ pub fn write_tail(
     (vfs, path): (&dyn Vfs, &Path),
 ) -> Result<()> {
     let picked = Picked::of(tail.spec(), tail.rows().collect(), None)?;
-    let (file, members) = picked.begin(false, false, made, (vfs, path))?;
+    let (file, members) = picked.begin(Form::Flat, made, (vfs, path))?;
     finish(file, None, Parts { spec: tail.spec(), logged: None, members, link: None })
+}
+
+/// The parts of a new segment besides its ids.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Its vectors, and signs where they pay.
+    Flat,
+    /// Its vectors, and a graph.
+    Graph,
+    /// A graph of vectors that stand in the log.
+    GraphOfLog,
 }
 
 /// The vectors of a new segment, in the order of their ids.
@@ -129,11 +145,11 @@ impl<'a> Picked<'a> {
     /// Begins the file with ids, vectors and signs; returns the ids as a set, if the file is to have one.
     fn begin<'v>(
         &self,
-        is_graph: bool,
-        is_logged: bool,
+        form: Form,
         made: (FileIdentity, Option<LogHead>),
         at: (&'v dyn Vfs, &Path),
     ) -> Result<(MergedFile<'v>, Option<IdSetBits>)> {
+        let (is_graph, is_logged) = (form != Form::Flat, form == Form::GraphOfLog);
         let ids: Vec<u32> = self.order.iter().map(|origin| origin.id).collect();
         let members = IdSetBits::of(&ids).filter(|_| is_graph);
         let decode = |at: usize, vector: &mut [f32]| self.decode(at, vector);
