@@ -19,3 +19,14 @@ pub(crate) use std::{
     },
     thread,
 };
+
+/// Starts a thread of a scope; `None` if the system has no more of them.
+pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Option<thread::ScopedJoinHandle<'scope, T>> {
+    #[cfg(feature = "shuttle")]
+    return Some(scope.spawn(work));
+    #[cfg(not(feature = "shuttle"))]
+    thread::Builder::new().spawn_scoped(scope, work).ok()
+}

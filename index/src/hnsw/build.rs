@@ -27,7 +27,7 @@ use super::visited::Scratch;
 use crate::error::Result;
 use crate::quantize::Codes;
 use crate::segment::layout::NO_LINK;
-use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, thread};
+use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, spawn_scoped, thread};
 
 /// The number of nodes that one thread links before others join, so that those find neighbours.
 const ALONE: usize = if cfg!(feature = "shuttle") { 8 } else { 256 };
@@ -296,7 +296,7 @@ impl<'a> Build<'a> {
             }
         };
         thread::scope(|scope| {
-            let start = |_| thread::Builder::new().spawn_scoped(scope, worker).ok();
+            let start = |_| spawn_scoped(scope, worker);
             let workers: Vec<_> = (1..options.threads).filter_map(start).collect();
             // This thread works, too: all of the work where no other could start.
             let own = worker();

@@ -34,7 +34,7 @@ fn a_graph_that_threads_build_holds_together() {
         let vectors = clusters(60, 3);
         let rows = rows(spec(Metric::L2, Encoding::F32), &vectors, |i| i as u32);
         let options = BuildOptions { threads: 3, graph_from: 1, m: 3, ef_construction: 8, ..BuildOptions::default() };
-        let segment = open(build_segment(rows, IDENTITY, &options).unwrap(), &rows.spec());
+        let segment = open(build_segment(rows.clone(), IDENTITY, &options).unwrap(), &rows.spec());
         assert_eq!(segment.unreachable_ids().unwrap(), []);
         let index = VectorIndex::new(vec![Arc::new(segment)], TailView::empty(rows.spec())).unwrap();
         let all = SearchOptions { ef: 60, ..SearchOptions::default() };
@@ -50,7 +50,7 @@ fn searches_that_check_a_fresh_segment_together_find_the_same() {
         let vectors = clusters(80, 4);
         let rows = rows(spec(Metric::L2, Encoding::F32), &vectors, |i| i as u32);
         let options = BuildOptions { graph_from: 1, m: 3, ef_construction: 8, ..BuildOptions::default() };
-        let segment = open(build_segment(rows, IDENTITY, &options).unwrap(), &rows.spec());
+        let segment = open(build_segment(rows.clone(), IDENTITY, &options).unwrap(), &rows.spec());
         let index = Arc::new(VectorIndex::new(vec![Arc::new(segment)], TailView::empty(rows.spec())).unwrap());
         let workers: Vec<_> = (0..3)
             .map(|at: usize| {
