@@ -190,16 +190,18 @@ fn due(state: &State, work: Work, busy: &BTreeSet<u64>, bounds: MergeBounds) -> 
 
 /// The number of a layer's vector segments that merges may still make fewer.
 pub(crate) fn live_count(core: &Core, vectors: &LayerVectors) -> usize {
-    let size = |segment: &VectorSegment| SegmentSize { count: segment.len(), graph: segment.has_graph(), taken: false };
     let bounds = bounds(core);
-    vectors.segments.iter().filter(|segment| merge_policy::may_grow(size(segment), bounds)).count()
+    vectors.segments.iter().filter(|segment| merge_policy::may_grow(size_of(segment), bounds)).count()
+}
+
+fn size_of(segment: &VectorSegment) -> SegmentSize {
+    SegmentSize { count: segment.len(), graph: segment.has_graph(), taken: false }
 }
 
 fn due_in(vectors: &LayerVectors, work: Work, busy: &BTreeSet<u64>, bounds: MergeBounds) -> Option<Sources> {
     let size = |segment: &Arc<VectorSegment>| SegmentSize {
-        count: segment.len(),
-        graph: segment.has_graph(),
         taken: segment.damage().is_err() || busy.contains(&segment.file().identity().generation),
+        ..size_of(segment)
     };
     let sizes: Vec<SegmentSize> = vectors.segments.iter().map(size).collect();
     let link = work == Work::Link;

@@ -149,15 +149,14 @@ impl<'a> Picked<'a> {
         made: (FileIdentity, Option<LogHead>),
         at: (&'v dyn Vfs, &Path),
     ) -> Result<(MergedFile<'v>, Option<IdSetBits>)> {
-        let (is_graph, is_logged) = (form != Form::Flat, form == Form::GraphOfLog);
         let ids: Vec<u32> = self.order.iter().map(|origin| origin.id).collect();
-        let members = IdSetBits::of(&ids).filter(|_| is_graph);
+        let members = IdSetBits::of(&ids).filter(|_| form != Form::Flat);
         let decode = |at: usize, vector: &mut [f32]| self.decode(at, vector);
-        let signer = if is_graph { None } else { Signer::train(self.spec, ids.len(), decode) };
-        let content = Content { is_graph, is_logged, has_members: members.is_some(), has_signs: signer.is_some() };
+        let signer = if form == Form::Flat { Signer::train(self.spec, ids.len(), decode) } else { None };
+        let content = Content { form, has_members: members.is_some(), has_signs: signer.is_some() };
         let mut file = MergedFile::create(at, made, content.of(self.spec, ids.len()))?;
         file.append(layout::IDS, &ids)?;
-        if !is_logged {
+        if form != Form::GraphOfLog {
             copy_vectors(&mut file, &self.views, &self.order)?;
         }
         if let Some(signer) = &signer {
@@ -191,8 +190,7 @@ fn all_in(log: &dyn LoggedVectors, views: &[RowsView<'_>], order: &[Origin]) -> 
 
 /// The parts of a merged segment that not all have.
 struct Content {
-    is_graph: bool,
-    is_logged: bool,
+    form: Form,
     has_members: bool,
     has_signs: bool,
 }
@@ -200,24 +198,25 @@ struct Content {
 impl Content {
     /// The version of a segment of so many vectors, and the tags of its sections, in order.
     fn of(&self, spec: VectorSpec, count: usize) -> (u32, Vec<[u8; 4]>) {
-        let is_coded = self.is_graph || count >= CODED_FROM;
+        let (is_graph, is_logged) = (self.form != Form::Flat, self.form == Form::GraphOfLog);
+        let is_coded = is_graph || count >= CODED_FROM;
         let all = [
             (layout::HEAD, true),
             (layout::IDS, true),
-            (layout::VECTORS, !self.is_logged),
+            (layout::VECTORS, !is_logged),
             (layout::SCALES, spec.encoding == Encoding::I8),
             (layout::SIGNS, self.has_signs),
             (layout::SIGN_ESTIMATES, self.has_signs),
             (layout::CODES, is_coded),
             (layout::CODE_ERRORS, is_coded),
             (layout::MEAN, is_coded && spec.metric == Metric::L2),
-            (layout::LINKS, self.is_graph),
-            (layout::UPPER, self.is_graph),
+            (layout::LINKS, is_graph),
+            (layout::UPPER, is_graph),
             (layout::MEMBERS, self.has_members),
-            (layout::SUMS, self.is_graph),
-            (layout::CALIBRATION, self.is_graph),
+            (layout::SUMS, is_graph),
+            (layout::CALIBRATION, is_graph),
         ];
-        let version = if self.is_logged { layout::VERSION_LOGGED } else { layout::VERSION };
+        let version = if is_logged { layout::VERSION_LOGGED } else { layout::VERSION };
         (version, all.into_iter().filter(|(_, is_there)| *is_there).map(|(tag, _)| tag).collect())
     }
 }
