@@ -117,6 +117,18 @@ impl WordIndex {
         Scorer::new(query, segments, tails, self.bound, self.skip_damaged)
     }
 
+    /// The number of documents, and for each word the number of those that contain it: the least of its terms.
+    ///
+    /// # Errors
+    /// As [`WordIndex::scorer`].
+    pub fn document_frequencies<'t>(&self, words: impl IntoIterator<Item = &'t str>) -> Result<(u64, Vec<u64>)> {
+        let (query, places) = WordQuery::from_words(&self.analyzer, words);
+        let scorer = self.scorer(&query)?;
+        let df = |place: &usize| scorer.terms().get(*place).map_or(0, |term| term.df);
+        let frequencies = places.iter().map(|of_word| of_word.iter().map(df).min().unwrap_or(0)).collect();
+        Ok((scorer.stats().documents, frequencies))
+    }
+
     /// Collection statistics of the view.
     ///
     /// # Errors

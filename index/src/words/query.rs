@@ -73,6 +73,28 @@ impl WordQuery {
         Self { terms }
     }
 
+    /// The words of each text without their other forms, and for each text the positions of its terms.
+    pub fn from_words<'t>(analyzer: &Analyzer, texts: impl IntoIterator<Item = &'t str>) -> (Self, Vec<Vec<usize>>) {
+        let mut terms: Vec<QueryTerm> = Vec::new();
+        let mut places: HashMap<Box<str>, usize> = HashMap::new();
+        let mut of_texts = Vec::new();
+        for text in texts {
+            let mut of_text = Vec::new();
+            analyzer.start().run(text, &mut |term| {
+                if term.role != Role::Word {
+                    return;
+                }
+                let place = *places.entry(term.key.into()).or_insert(terms.len());
+                if place == terms.len() {
+                    terms.push(QueryTerm { key: term.key.into(), weight: WORD_WEIGHT, stem: None });
+                }
+                of_text.push(place);
+            });
+            of_texts.push(of_text);
+        }
+        (Self { terms }, of_texts)
+    }
+
     /// Its terms.
     pub fn terms(&self) -> &[QueryTerm] {
         &self.terms

@@ -177,6 +177,12 @@ impl Analyzer {
         AnalyzerId(RULES_VERSION << 8 | stemming)
     }
 
+    /// True if every term of a word is on the stop list of the language.
+    pub fn is_stop_word(&self, word: &str) -> bool {
+        let mut terms = self.analyze(word).into_iter().filter(|(_, role)| *role == Role::Word).peekable();
+        terms.peek().is_some() && terms.all(|(key, _)| stop::is_stop_word(self, &key))
+    }
+
     /// The working state for analysing many texts.
     pub fn start(&self) -> Analysis {
         self.start_with(Stems::new(self.stemming))

@@ -22,6 +22,7 @@
 //! around its documents, one look-up per document of the filter and list.
 
 mod max_score;
+mod newest;
 mod reverse_cursor;
 mod source;
 

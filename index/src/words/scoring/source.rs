@@ -53,6 +53,11 @@ impl<'a> PostingSource<'a> {
         self.ids.get(local as usize).map(|id| u32::from_le_bytes(*id))
     }
 
+    /// The largest id of a document.
+    pub(crate) fn last_id(&self) -> Option<u32> {
+        self.ids.last().map(|id| u32::from_le_bytes(*id))
+    }
+
     pub(crate) fn len(&self, local: u32) -> u32 {
         self.doc_lengths.get(local).unwrap_or(0)
     }
