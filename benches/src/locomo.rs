@@ -116,7 +116,7 @@ fn nothing_found(dataset: &Dataset) -> Result<()> {
             for question in from.questions.iter().step_by(if nth == other { 1 } else { 4 }) {
                 let answer = ask(&snapshot, "recall $q in episode $e limit 5", asked, question, None)?;
                 tally.0 += 1;
-                tally.1 += u32::from(answer.covered);
+                tally.1 += u32::from(answer.answerable);
             }
         }
     }

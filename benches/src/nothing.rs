@@ -61,7 +61,7 @@ fn covered(snapshot: &Snapshot, asked: &Asked, question: &Question, text: &str) 
     let both = ParamValue::TextVector { text: text.to_owned(), vector: question.vector.clone() };
     let params = Params::from([("q".to_owned(), both), ("e".to_owned(), ParamValue::Text(asked.episode.clone()))]);
     match snapshot.query("recall $q in episode $e limit 5", &params)?.pop() {
-        Some(Output::Answer(answer)) => Ok(answer.covered),
+        Some(Output::Answer(answer)) => Ok(answer.answerable),
         _ => Err("a recall gave no answer".into()),
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
         Mode::Procedural => "procedural",
     };
     let fact = json!({"mode": name, "path": mode.path(), "rows": answer.rows.len(), "text": guidance.text,
-        "cites": cites, "commit": answer.commit, "covered": answer.covered});
+        "cites": cites, "commit": answer.commit, "answerable": answer.answerable});
     let told = if guidance.text.is_empty() { "nothing that is known speaks of it".to_owned() } else { guidance.text };
     render::write_fact(&mut io::stdout().lock(), &fact, &told, format)?;
     let rows = counted(answer.rows.len() as u64, "rows");

@@ -44,7 +44,6 @@ impl Holotype {
         if let Some(profile) = &options.profile {
             crate::state::settings::canonical("profile", profile)?;
         }
-        crate::state::settings::canonical("rules", &options.rules.to_string())?;
         prepare_allocator(&options);
         files.create_dirs()?;
         let mut lock = open::lock(&files, &options)?;

@@ -81,8 +81,6 @@ const LEAST_IN_GRAPH: usize = 8 << 10;
 pub struct Options {
     /// The embedding space, if it is known at creation.
     pub space: Option<Space>,
-    /// The version of the rules by which a new database derives and ranks: 2, or 1 as databases made before have it.
-    pub rules: u8,
     /// The score profile statements use when they name none: `default`, `helm`, `archive` or `agent`.
     pub profile: Option<String>,
     /// The size of a log page in bytes, a power of two from 4 KiB to 1 MiB; fixed at creation.
@@ -111,7 +109,7 @@ pub struct Options {
     pub checkpoint_records: u64,
     /// The memory the catalog may use as its cache, in bytes; at most three sixteenths of `memory_limit`.
     pub cache_bytes: usize,
-    /// The memory of this database in bytes: the catalog's cache, edges and contests that are kept for questions,
+    /// The memory of this database in bytes: the catalog's cache, edges and texts that are kept for questions,
     /// merges of segments, and what no checkpoint holds yet. 64 MiB suffice; more is faster. [`Stats`](crate::Stats)
     /// tells what each part takes. Mapped files are the system's and do not count.
     pub memory_limit: u64,
@@ -146,7 +144,6 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             space: None,
-            rules: 2,
             profile: None,
             page_size: 32 << 10,
             read_only: false,

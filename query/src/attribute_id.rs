@@ -73,10 +73,8 @@ words! {
         Value = "value",
         /// The scope in which a claim competes.
         Scope = "scope",
-        /// The item that a claim lost against.
+        /// The item that contradicts a claim and is preferred to it.
         Won = "won",
-        /// True if it is not clear which claim won.
-        Contested = "contested",
         /// The item that an edge begins at.
         From = "from",
         /// The type of an edge.
@@ -121,20 +119,24 @@ words! {
         SourceScore = "source_score",
         /// Its part from the utility.
         UtilityScore = "utility_score",
-        /// Its part from a lost contest.
+        /// Its part from a conflict.
         ConflictScore = "conflict_score",
         /// True if the item is stale for the reader.
         Stale = "stale",
         /// The quarantine of the text, or its reason.
         Quarantined = "quarantined",
-        /// The item that won over a claim of this one.
+        /// The item that contradicts a claim of this one and is preferred to it.
         Conflict = "conflict",
         /// The flaws despite which a row is included.
         Relaxed = "relaxed",
         /// The items through which a row was reached.
         Path = "path",
-        /// The rows that this one stands for.
+        /// Keys of items with the same words.
         Folded = "folded",
+        /// Other statements of the same frame.
+        Lines = "lines",
+        /// The number of statements of the frame that are not shown.
+        More = "more",
         /// The citations, verified.
         Citations = "citations",
         /// Hit or evidence.

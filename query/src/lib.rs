@@ -65,6 +65,6 @@ pub use parser::{MAX_DEPTH, MAX_SOURCE_LEN, MAX_STATEMENTS, MAX_TOKENS, parse};
 pub use span::{Span, Spanned};
 pub use value::{Arg, Duration, ItemRef, Name, NotADuration, Number, Passage, Time, Value, ValueList, Vector};
 pub use words::{
-    Channel, ClaimScope, Direction, Edge, EscalateMode, FlawKind, Kind, Layer, Mark, MeasureKind, MergeKind, Noun, Op,
-    Origin, PageState, Part, ShowTarget, Source, Status, Support, Unit, Verdict, words_of_the_language,
+    Channel, ClaimScope, Direction, Edge, EscalateMode, FlawKind, Kind, Layer, Lines, Mark, MeasureKind, MergeKind,
+    Noun, Op, Origin, PageState, Part, ShowTarget, Source, Status, Support, Unit, Verdict, words_of_the_language,
 };

@@ -338,6 +338,16 @@ words! {
 }
 
 words! {
+    /// Grouping of statements of one frame.
+    Lines {
+        /// The other statements of a frame are lines below its row.
+        All = "all",
+        /// Each statement is a row.
+        None = "none",
+    }
+}
+
+words! {
     /// When `escalate` reads raw pages.
     EscalateMode {
         /// When the router says that summaries do not suffice.
@@ -494,6 +504,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "lift",
     "like",
     "limit",
+    "lines",
     "link",
     "linked",
     "links",
@@ -507,6 +518,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "min",
     "near",
     "never",
+    "none",
     "not",
     "observation",
     "observations",

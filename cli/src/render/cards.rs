@@ -12,7 +12,7 @@
 use super::grid;
 use super::text::{cut, width, wrap};
 use crate::screen::{Ink, Screen};
-use holotype::answer::{Answer, Citation, ROW_COLUMNS, Role, Row};
+use holotype::answer::{Answer, Citation, Line, ROW_COLUMNS, Role, Row};
 use holotype::plural::counted;
 use holotype::time;
 use holotype::{Source, Status, Support, Verdict};
@@ -56,12 +56,12 @@ fn write_row(out: &mut impl Write, row: &Row, lead: &str, indent: usize, screen:
     let what = cut(&describe(row), room.saturating_sub(score.len() + width(&key) + 2));
     writeln!(out, "{lead}{score}{}  {}", screen.paint(Ink::Bold, &key), screen.paint(Ink::Dim, &what))?;
 
-    let mut lines = wrap(&row.text, room);
-    if screen.terminal && lines.len() > MOST_LINES {
-        lines.truncate(MOST_LINES);
-        lines.push(format!("… {} in all", counted(u64::from(row.tokens), "tokens")));
+    let mut text = wrap(&row.text, room);
+    if screen.terminal && text.len() > MOST_LINES {
+        text.truncate(MOST_LINES);
+        text.push(format!("… {} in all", counted(u64::from(row.tokens), "tokens")));
     }
-    for line in lines {
+    for line in text {
         writeln!(out, "{blank}{line}")?;
     }
     if row.role == Role::Hit {
@@ -75,9 +75,12 @@ fn write_row(out: &mut impl Write, row: &Row, lead: &str, indent: usize, screen:
         }
     }
     if !row.folded.is_empty() {
-        for line in wrap(&format!("said also by {}", row.folded.join(", ")), room) {
+        for line in wrap(&format!("the same words in {}", row.folded.join(", ")), room) {
             writeln!(out, "{blank}{}", screen.paint(Ink::Dim, &line))?;
         }
+    }
+    for line in lines(row).iter().flat_map(|line| wrap(line, room.saturating_sub(2))) {
+        writeln!(out, "{blank}  {line}")?;
     }
     let last = row.citations.len().saturating_sub(1);
     for (index, cited) in row.citations.iter().enumerate() {
@@ -87,6 +90,16 @@ fn write_row(out: &mut impl Write, row: &Row, lead: &str, indent: usize, screen:
         writeln!(out, "{blank}{branch}{line}")?;
     }
     Ok(())
+}
+
+/// The other statements of the row's frame, a line each, and how many are not shown.
+pub(super) fn lines(row: &Row) -> Vec<String> {
+    let line = |line: &Line| format!("{}: {} [{}]", line.label, line.text, line.key);
+    let mut lines: Vec<String> = row.lines.iter().map(line).collect();
+    if row.more > 0 {
+        lines.push(format!("and {}", counted(row.more, "more statements")));
+    }
+    lines
 }
 
 /// The line before a leaf of a tree.
@@ -163,7 +176,7 @@ fn warning(row: &Row) -> Option<String> {
     if let Some(winner) = row.conflict {
         let name = row.conflict_key.as_ref().filter(|key| **key != winner.to_string());
         let name = name.map_or_else(|| winner.to_string(), |key| format!("'{key}'"));
-        warnings.push(format!("item {name} won over it"));
+        warnings.push(format!("item {name} contradicts it"));
     }
     if row.support != Support::Supported {
         warnings.push(row.support.as_str().to_owned());
@@ -182,6 +195,7 @@ pub(super) fn column_texts(row: &Row, columns: &[String]) -> Vec<String> {
     let json = row.to_json(None);
     let plain = Screen { width: usize::MAX, colour: false, terminal: false };
     let cell = |name: &String| match name.as_str() {
+        "lines" => lines(row).join("\n"),
         "citations" => {
             let lines = row.citations.iter().map(|cited| citation(cited, true, plain.width, &plain));
             lines.collect::<Vec<_>>().join("\n")
@@ -211,11 +225,8 @@ fn write_notes(out: &mut impl Write, answer: &Answer, screen: &Screen) -> io::Re
 /// Notes on the answer as a whole. The number of rows and the position of the reader come last.
 pub(super) fn notes(answer: &Answer) -> Vec<String> {
     let mut notes = Vec::new();
-    if !answer.covered {
-        notes.push("nothing stored is strong enough evidence for an answer".to_owned());
-    }
-    if !answer.contested.is_empty() {
-        notes.push(format!("no clear winner among claims of {}", answer.contested.join(", ")));
+    if !answer.answerable {
+        notes.push("what is stored may not answer this question".to_owned());
     }
     if answer.rounds > 0 {
         notes.push(counted(u64::from(answer.rounds), "rounds of escalation"));

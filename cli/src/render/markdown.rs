@@ -38,6 +38,9 @@ fn write_answer(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
             }
             Role::Evidence => writeln!(out, "   - rests on **{}**: {text}", escape(&row.key))?,
         }
+        for line in cards::lines(row) {
+            writeln!(out, "   - {}", escape(&line))?;
+        }
         for citation in &row.citations {
             writeln!(out, "   - {}", escape(&cards::citation(citation, true, plain.width, &plain)))?;
             if let Some(cite) = citation.cite() {

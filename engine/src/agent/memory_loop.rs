@@ -5,7 +5,9 @@
 //! | recalled tokens a step | 1,500 | evidence is left out |
 //! | writes a step | 1 | refused |
 //! | consolidations an episode | 5 | refused |
-//! | traces, recalls, themes | 200, 50, 20 | pruned, when the controller says so |
+//! | traces, recalls, themes of the episode | 200, 50, 20 | pruned, when the controller says so |
+//!
+//! Maintenance acts within the episode: other episodes of the database are neither counted nor pruned.
 //!
 //! A step reads first; then writes, consolidates and prunes in one transaction. The outcome names the decision and what
 //! was refused of it. Every operation leaves its event in the log, so that an audit sees them.
@@ -19,6 +21,9 @@ use crate::core::handle::Holotype;
 use crate::model::item::{ItemId, Layer};
 use crate::model::tokens;
 use crate::options::Durability;
+use crate::read::filter::Filter;
+use crate::read::snapshot::Snapshot;
+use crate::state::reader_position::ReaderPosition;
 use crate::statements::consolidate::resolve::{Consolidate, ConsolidateReport};
 use crate::statements::prune::budget::{Prune, PruneReport};
 use crate::write::draft::NewTrace;
@@ -155,12 +160,21 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
         transaction.commit(Durability::Sync).map(drop)
     }
 
-    fn decide(&mut self, request: Option<&str>, observation: Option<&str>) -> Result<StepOutcome> {
-        let snapshot = self.database.snapshot();
+    /// The active items of the episode, by layer.
+    fn items(&self, snapshot: &Snapshot) -> Result<[u64; 3]> {
+        let (selection, position) = (crate::statements::in_episode(self.episode.clone()), ReaderPosition::default());
+        let of_episode = Filter::new(snapshot, &position).scope(selection.scope.as_ref().map(|scope| &scope.node))?;
         let mut items = [0; 3];
         for layer in Layer::ALL {
-            items[*layer as usize] = snapshot.state.attributes.base_sets(snapshot.len()).layer(*layer)?.count();
+            let of_layer = snapshot.state.attributes.base_sets(snapshot.len()).layer(*layer)?;
+            items[*layer as usize] = of_layer.and(&of_episode).count();
         }
+        Ok(items)
+    }
+
+    fn decide(&mut self, request: Option<&str>, observation: Option<&str>) -> Result<StepOutcome> {
+        let snapshot = self.database.snapshot();
+        let items = self.items(&snapshot)?;
         let view = StepView {
             step: self.step,
             request,
@@ -206,8 +220,9 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
                 }
                 Operation::Prune => {
                     let [traces, recalls, themes] = self.limits.items;
-                    let prune = Prune::new().to(Noun::Traces, traces).to(Noun::Recalls, recalls);
-                    outcome.pruned = Some(transaction.prune(&prune.to(Noun::Themes, themes))?);
+                    let prune = Prune::new().in_episode(self.episode.clone()).to(Noun::Traces, traces);
+                    let prune = prune.to(Noun::Recalls, recalls).to(Noun::Themes, themes);
+                    outcome.pruned = Some(transaction.prune(&prune)?);
                 }
                 operation => outcome.refused.push(operation),
             }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | catalog cache | 3/16, and `cache_bytes` |
 //! | edges kept for questions ([`adjacency`](crate::state::adjacency)) | 1/8, and 64 MiB |
-//! | contests kept for questions ([`standings`](crate::state::standings)) | 1/5, and 51 MiB |
+//! | tokens of texts kept for questions ([`frame_texts`](crate::state::frame_texts)) | 1/8, and 32 MiB |
 //! | running merges | 5/16: no graph becomes larger than can be linked within it |
 //! | a reserve for what is not counted: the copies that a checkpoint makes, stacks, the allocator | 1/16, always |
 //! | changed rows, new words, new vectors | what the others leave: writers wait for a checkpoint |
@@ -32,7 +32,7 @@ pub(crate) fn prepare_allocator(options: &Options) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// `catalog cache`, `edges` and `contests` that are kept for questions, `merges`, and what no checkpoint holds:
+    /// `catalog cache`, `edges` and `texts` that are kept for questions, `merges`, and what no checkpoint holds:
     /// `changed rows`, `new words` and `new vectors`; `reserve`, for what is not counted.
     pub part: &'static str,
     /// Bytes in use, counted or estimated. Of the cache it is the most that it takes.
@@ -61,7 +61,7 @@ impl Core {
         [
             part("catalog cache", cache, Some(cache)),
             part("edges", state.adjacency_bytes(), Some(options.edge_bytes())),
-            part("contests", self.standings.byte_len(), Some(self.standings.most_bytes())),
+            part("texts", self.frame_texts.byte_len(), Some(self.frame_texts.most_bytes())),
             part("merges", self.merger.memory(), Some(options.merge_bytes())),
             part("reserve", options.memory_limit / 16, Some(options.memory_limit / 16)),
             part("changed rows", changes, None),

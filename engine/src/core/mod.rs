@@ -44,9 +44,9 @@ use crate::core::witness::Witness;
 use crate::core::writer_lock::{WriterGuard, WriterLock};
 use crate::options::{Durability, Options};
 use crate::state::State;
+use crate::state::frame_texts::FrameTextCache;
 use crate::state::pages::OpenPage;
 use crate::state::record_tree::TreeTail;
-use crate::state::standings::Standings;
 use crate::{Error, Result};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use holotype_index::scorer::BatchScorer;
@@ -119,8 +119,8 @@ pub(crate) struct Core {
     pub(crate) merger: Merger,
     /// Hashes of records behind those in the catalog.
     pub(crate) tree_tail: TreeTail,
-    /// Standings of contests of claims, kept between questions.
-    pub(crate) standings: Arc<Standings>,
+    /// The tokens of texts that recalls compared, kept between questions.
+    pub(crate) frame_texts: FrameTextCache,
     pub(crate) words: AnalysisWorker,
     /// Holds new transactions back while a limit is exceeded.
     pub(crate) throttle: Arc<WriteThrottle>,
@@ -194,7 +194,7 @@ impl Core {
             poisoned: None,
         };
         let checkpointer = Checkpointer::starting_at(generation);
-        let standings = Arc::new(Standings::within(options.memory_limit));
+        let frame_texts = FrameTextCache::new(options.memory_limit);
         let core = Arc::new(Core {
             files,
             scorer: options.accelerator.scorer(),
@@ -216,7 +216,7 @@ impl Core {
             checkpointer,
             merger: Merger::default(),
             tree_tail: TreeTail::default(),
-            standings,
+            frame_texts,
             past: Mutex::default(),
             retaining: Mutex::default(),
             words: AnalysisWorker::default(),

@@ -169,7 +169,6 @@ impl Core {
 
     fn prepare(&self, state: &mut State) -> Result<()> {
         let reader = ContentReader { log: Arc::clone(&self.log), own: OwnItems::new() };
-        state.extract_pending(&reader)?;
         state.reload_vectors(&reader)?;
         state.prepare_vectors()
     }

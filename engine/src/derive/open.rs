@@ -5,7 +5,7 @@
 //!
 //! 1. Opening changes no derived file before it has read the log to its end: a refused database keeps all evidence.
 //! 2. A catalog or segment of a newer format is an error, unless a rebuild was requested: it is not replaced silently.
-//! 3. Claims and support that another version of their rules gave are derived anew, with everything else.
+//! 3. Claims that another version of the extractor found are derived again, with everything else.
 //! 4. A crash between erasing from the log and rewriting derived files is completed here: the derived files are
 //!    rebuilt.
 //!
@@ -100,7 +100,6 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
     let (mut state, catalog, generation) = install(recovered, &files, &options)?;
     let log = Arc::new(log);
     let reader = ContentReader { log: Arc::clone(&log), own: OwnItems::new() };
-    state.extract_pending(&reader)?;
     state.reload_vectors(&reader)?;
     if mode != OpenMode::Reuse && !options.read_only {
         // The whole log was read again, and nothing in it is damaged.
@@ -186,10 +185,9 @@ impl<'a> Opening<'a> {
             OpenMode::Reuse => match open_checkpoint_retrying(self.files, self.options, self.attempts) {
                 Ok((checkpoint, state)) => match state.other_extractor()? {
                     None => return self.replay_tail(checkpoint, state),
-                    Some(version) => format!(
-                        "claims and support were derived by version {version} of the rules; this program has version \
-                         {EXTRACTOR_VERSION}"
-                    ),
+                    Some(version) => {
+                        format!("claims were derived by rules of version {version}, not {EXTRACTOR_VERSION}")
+                    }
                 },
                 Err(error @ Error::Storage(holotype_storage::Error::NewerFormat { .. })) => return Err(error),
                 Err(error) => error.to_string(),

@@ -21,7 +21,6 @@ use crate::model::item::Layer;
 use crate::records::tables::{self, ManifestRow};
 use crate::state::State;
 use crate::state::attributes::{Chunk, Column};
-use crate::state::content::{ContentReader, OwnItems};
 use crate::state::layers::{LayerIndex, LayerVectors, LayerWords};
 use crate::state::replay::replay_rows;
 use crate::{Error, Result};
@@ -139,7 +138,6 @@ fn from_log(core: &Core, state: &State) -> Result<State> {
     if (fresh.head, fresh.totals()) != (state.head, state.totals()) && fresh.meta.items != state.meta.items {
         return Err(Error::Corrupt { what: "replaying the log gives a state other than the present one".to_owned() });
     }
-    fresh.extract_pending(&ContentReader { log: Arc::clone(&core.log), own: OwnItems::new() })?;
     fresh.meta.purged = fresh.meta.forgets;
     // The segments of `state` have the vectors in force.
     fresh.vectors_due = false;

@@ -26,7 +26,7 @@
 use crate::model::item::{Attributes, ItemId, Layer, Status, Support};
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::tables::ClaimRow;
-use crate::state::judge::Judge;
+use crate::state::conflicts::Conflicts;
 use crate::state::reader_position::{Reader, ReaderPosition, VersionNumber, Window};
 use crate::{Error, Result};
 use serde_json::{Value, json};
@@ -40,7 +40,8 @@ use std::path::PathBuf;
 /// Those of reading; [`Error::File`] when `out` cannot be written, with an empty path.
 pub fn export_triplets(snapshot: &Snapshot, mut out: impl Write) -> Result<u64> {
     let failed = |source| Error::File { path: PathBuf::new(), source };
-    let triplets = Triplets::new(snapshot)?;
+    let viewpoint = ReaderPosition::default();
+    let triplets = Triplets::new(snapshot, &viewpoint)?;
     let mut lines = 0;
     for id in (0..snapshot.len()).map(ItemId) {
         let attributes = snapshot.state.attributes(id)?;
@@ -72,13 +73,13 @@ type Topic = (Option<u32>, String);
 
 struct Triplets<'s> {
     snapshot: &'s Snapshot,
-    judge: Judge,
+    conflicts: Conflicts<'s>,
     window: Window,
     claimants: HashMap<Topic, Vec<ItemId>>,
 }
 
 impl Triplets<'_> {
-    fn new(snapshot: &Snapshot) -> Result<Triplets<'_>> {
+    fn new<'s>(snapshot: &'s Snapshot, viewpoint: &'s ReaderPosition) -> Result<Triplets<'s>> {
         let state = &snapshot.state;
         let mut claimants: HashMap<Topic, Vec<ItemId>> = HashMap::new();
         for id in state.items_with_claims()? {
@@ -87,8 +88,8 @@ impl Triplets<'_> {
                 claimants.entry(topic(&claim, &attributes)).or_default().push(id);
             }
         }
-        let judge = Judge::new(state, &ReaderPosition::default(), None)?;
-        Ok(Triplets { snapshot, judge, window: Window::default_of(state)?, claimants })
+        let conflicts = Conflicts::new(state, viewpoint);
+        Ok(Triplets { snapshot, conflicts, window: Window::default_of(state)?, claimants })
     }
 
     /// The line of a query; `None` without positives.
@@ -98,7 +99,7 @@ impl Triplets<'_> {
         let mut level = self.snapshot.state.sources(query, attributes.layer())?;
         while let Some(id) = level.pop() {
             let source = self.snapshot.state.attributes(id)?;
-            if is_valid(&source) && self.judge.conflict(&self.snapshot.state, id)?.is_none() && positives.insert(id) {
+            if is_valid(&source) && self.conflicts.leader_over(id)?.is_none() && positives.insert(id) {
                 level.extend(self.snapshot.state.sources(id, source.layer())?);
             }
         }
@@ -120,10 +121,13 @@ impl Triplets<'_> {
     /// Adds the items that make the claims of an item, too, and are of invalid state where that item stands.
     fn add_negatives(&self, id: ItemId, negatives: &mut BTreeMap<ItemId, &'static str>) -> Result<()> {
         let state = &self.snapshot.state;
-        let Some(claimant) = self.judge.claimant(state, id)? else { return Ok(()) };
+        let claims = state.claims_of(id)?;
+        if claims.is_empty() {
+            return Ok(());
+        }
         let attributes = state.attributes(id)?;
         let position = self.position(&attributes)?;
-        for (claim, _) in claimant.claims.iter() {
+        for claim in &claims {
             let same_topic = self.claimants.get(&topic(claim, &attributes));
             for rival in same_topic.into_iter().flatten().filter(|rival| **rival != id) {
                 if let Some(invalid) = self.invalid(*rival, &position)? {
@@ -140,7 +144,7 @@ impl Triplets<'_> {
         let version = item.version.map(|number| state.symbol_name(number)).transpose()?;
         let reader = Reader { episode: None, step: item.step, time: item.time, version };
         let number = item.version.map(VersionNumber::Known);
-        Ok(ReaderPosition { reader, episode: item.episode, version: number })
+        Ok(ReaderPosition { reader, episode: item.episode, version: number, until: item.time })
     }
 
     /// The reason why an item is invalid; `None` if it is not.
@@ -149,7 +153,7 @@ impl Triplets<'_> {
         let attributes = state.attributes(id)?;
         Ok(match attributes.status {
             Some(Status::Failed) => Some("failed"),
-            _ if self.judge.conflict(state, id)?.is_some() => Some("conflicted"),
+            _ if self.conflicts.leader_over(id)?.is_some() => Some("conflicted"),
             _ if position.is_foreign(state, &attributes)? => Some("foreign-version"),
             _ => position.is_stale(state, &attributes, &self.window)?.then_some("stale"),
         })

@@ -120,7 +120,6 @@ impl Holotype {
             replay(state, &transaction.try_into()?)
         })?;
         let reader = ContentReader { log: Arc::clone(&self.core.log), own: OwnItems::new() };
-        state.extract_pending(&reader)?;
         state.reload_vectors(&reader)?;
         state.prepare_vectors()?;
         Ok(records)

@@ -6,6 +6,7 @@ pub mod credit;
 pub mod density;
 pub(crate) mod embedder;
 pub mod extract;
+pub(crate) mod frames;
 pub mod router;
 pub mod structure;
 pub mod write_back;

@@ -257,8 +257,6 @@ pub(crate) struct Attributes {
     pub(crate) utility_count: u32,
     /// PlugMem's return score of a procedure, 1 to 10.
     pub(crate) return_score: Option<u8>,
-    /// The item that won the contest against a claim of this one.
-    pub(crate) conflict: Option<u32>,
     /// Its length in tokens by the estimator of the database.
     pub(crate) tokens: u32,
     /// The commit that wrote it.
@@ -313,7 +311,6 @@ impl Attributes {
             utility: 0.0,
             utility_count: 0,
             return_score: None,
-            conflict: None,
             tokens: 0,
             commit: 0,
             lsn: 0,

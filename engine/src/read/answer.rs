@@ -42,19 +42,18 @@ pub struct Answer {
     pub commit: u64,
     /// The reader position that was used.
     pub at: Reader,
-    /// False if `abstain` applied because the stored evidence is too weak.
-    pub covered: bool,
+    /// False if what is stored may not answer the question; a note says why. Rows come with it all the same, unless
+    /// the recall asks to `abstain`.
+    pub answerable: bool,
     /// The strength of the evidence.
     pub strength: Strength,
     /// `exact`, `converged` or `limited`: how certain it is that no better row was missed.
     pub certificate: &'static str,
-    /// Names of claims without a clear winner.
-    pub contested: Vec<String>,
     /// The stages of the path.
     pub route: Vec<String>,
-    /// The flaws that kept items in scope from being rows, with the number of items; `rules = 2` only.
+    /// The flaws that kept items in scope from being rows, with the number of items.
     pub excluded: Vec<(&'static str, u64)>,
-    /// The tool to call again, if the first row is stale; `rules = 2` only.
+    /// The tool to call again, if the first row is stale.
     pub refresh: Option<Refresh>,
     /// Rounds of escalation.
     pub rounds: u32,
@@ -167,7 +166,7 @@ pub struct Row {
     pub stale: bool,
     /// The reason why its text is quarantined: it instructs, and its source has no right to.
     pub quarantined: Option<String>,
-    /// The item that won the contest against a claim of this one.
+    /// The item that contradicts a claim of this one and is preferred to it.
     pub conflict: Option<ItemId>,
     /// The key of that item, or its id where it has no key. JSON has the id alone.
     pub conflict_key: Option<String>,
@@ -179,14 +178,85 @@ pub struct Row {
     pub relaxed: Vec<&'static str>,
     /// The match path: channels and items from the query to the row.
     pub path: Vec<String>,
-    /// Keys of rows folded into this one because they say the same.
+    /// Keys of items with the same words.
     pub folded: Vec<String>,
+    /// Other statements of the same frame: earlier, later and qualified ones.
+    pub lines: Vec<Line>,
+    /// Statements of the frame among the candidates that are not shown.
+    pub more: u64,
     /// Its length in tokens.
     pub tokens: u32,
     /// Its evidence, hashed again for this answer.
     pub citations: Vec<Citation>,
     /// Its role.
     pub role: Role,
+}
+
+/// The order in time of a line and its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The line is older. That says nothing of its validity.
+    Earlier,
+    /// The line is newer, and did not replace the row: it is qualified or less similar.
+    Later,
+    /// Neither is newer.
+    Also,
+}
+
+impl Order {
+    /// The order in a word: `earlier`, `later`, `also`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Order::Earlier => "earlier",
+            Order::Later => "later",
+            Order::Also => "also",
+        }
+    }
+}
+
+/// Another statement of the frame of a row, as short as it can be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// The item.
+    pub item: ItemId,
+    /// Its key.
+    pub key: String,
+    /// Older or newer than the row.
+    pub order: Order,
+    /// The order with the time or the step: `earlier (2026-01-01T00:00:00Z)`.
+    pub label: String,
+    /// The tokens in which it differs from the row, with one token on each side; its whole text where that is shorter.
+    pub text: String,
+    /// The outcome.
+    pub status: Option<Status>,
+    /// The producer.
+    pub source: Option<Source>,
+    /// The episode.
+    pub episode: Option<String>,
+    /// The step.
+    pub step: Option<u64>,
+    /// The time, in microseconds since the epoch.
+    pub time: Option<i64>,
+    /// Its evidence, hashed again for this answer.
+    pub citations: Vec<Citation>,
+}
+
+impl Line {
+    /// The line as JSON; absent values are left out.
+    pub fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("item".into(), self.item.0.into());
+        object.insert("key".into(), self.key.as_str().into());
+        object.insert("order".into(), self.order.as_str().into());
+        object.insert("text".into(), self.text.as_str().into());
+        put(&mut object, "status", self.status.map(Status::as_str));
+        put(&mut object, "source", self.source.map(Source::as_str));
+        put(&mut object, "episode", self.episode.as_deref());
+        put(&mut object, "step", self.step);
+        put(&mut object, "time", self.time.map(time::format));
+        object.insert("citations".into(), self.citations.iter().map(Citation::to_json).collect());
+        object.into()
+    }
 }
 
 /// A verified pointer of a row.
@@ -299,6 +369,8 @@ impl Row {
         all.insert(Id::Relaxed.as_str().into(), self.relaxed.iter().copied().collect());
         all.insert(Id::Path.as_str().into(), self.path.iter().map(String::as_str).collect());
         all.insert(Id::Folded.as_str().into(), self.folded.iter().map(String::as_str).collect());
+        all.insert(Id::Lines.as_str().into(), self.lines.iter().map(Line::to_json).collect());
+        all.insert(Id::More.as_str().into(), self.more.into());
         all.insert(Id::Tokens.as_str().into(), self.tokens.into());
         all.insert(Id::Citations.as_str().into(), self.citations.iter().map(Citation::to_json).collect());
         all.insert(
@@ -326,13 +398,12 @@ impl Answer {
         put(&mut object, "id", id);
         object.insert("commit".into(), self.commit.into());
         object.insert("at".into(), at.into());
-        object.insert("covered".into(), self.covered.into());
+        object.insert("answerable".into(), self.answerable.into());
         object.insert(
             "strength".into(),
             json!({"top": number(self.strength.top), "gap": number(self.strength.gap), "terms": number(self.strength.terms)}),
         );
         object.insert("certificate".into(), self.certificate.into());
-        object.insert("contested".into(), self.contested.iter().map(String::as_str).collect());
         object.insert("route".into(), self.route.iter().map(String::as_str).collect());
         match &self.escalation {
             Some(escalation) => escalation.put(&mut object),

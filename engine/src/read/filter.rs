@@ -7,16 +7,14 @@
 //! complement.
 
 use crate::model::edge::Edge;
-use crate::model::item::{Attributes, ItemId, Kind, Layer, Status, Support};
+use crate::model::item::{ItemId, Kind, Layer, Status, Support};
 use crate::read::cell::{self, Cell};
 use crate::read::item_view::ItemView;
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::tables;
 use crate::state::State;
 use crate::state::attributes::{Column, ValueTest};
-use crate::state::claims::ReaderConflicts;
-use crate::state::extracted;
-use crate::state::judge::Judge;
+use crate::state::conflicts::Conflicts;
 use crate::state::reader_position::{ReaderPosition, Window};
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
@@ -24,7 +22,6 @@ use holotype_query::ast::{Bound, Flaw, Pointer, Predicate, Ref, Scope, Test};
 use holotype_query::{AttributeId, FlawKind, ItemRef, Name, Noun, Op, Spanned, Value};
 use std::cell::{Cell as Slot, OnceCell, RefCell};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Items that a column scan tests in the time of reading one item.
 const SCANNED_ITEMS_PER_READ: u64 = 512;
@@ -36,12 +33,11 @@ pub(crate) struct Filter<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) reader_position: &'a ReaderPosition,
     ahead: OnceCell<Bits>,
-    reader_conflicts: OnceCell<Arc<ReaderConflicts>>,
 }
 
 impl<'a> Filter<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, reader_position: &'a ReaderPosition) -> Filter<'a> {
-        Filter { snapshot, reader_position, ahead: OnceCell::new(), reader_conflicts: OnceCell::new() }
+        Filter { snapshot, reader_position, ahead: OnceCell::new() }
     }
 
     fn state(&self) -> &State {
@@ -119,7 +115,7 @@ impl<'a> Filter<'a> {
                     FlawKind::Stale => {
                         self.reader_position.is_stale(self.state(), attributes, &window(self.state(), flaw)?)?
                     }
-                    FlawKind::Conflicted => self.conflict_of(view.id, attributes)?.is_some(),
+                    FlawKind::Conflicted => self.is_conflicted(view.id)?,
                     FlawKind::Weakened => attributes.support == Support::Weakened,
                     FlawKind::Unsupported => attributes.support == Support::Unsupported,
                     FlawKind::Ungrounded => attributes.ungrounded,
@@ -234,7 +230,6 @@ impl<'a> Filter<'a> {
             AttributeId::Tokens => whole(Column::Tokens),
             AttributeId::Commit => whole(Column::Commit),
             AttributeId::ReturnScore => whole(Column::ReturnScore),
-            AttributeId::Conflict => whole(Column::Conflict),
             AttributeId::Utility => self.select(Column::Utility, &|number| test(&Cell::Number(number))).map(Some),
             AttributeId::Time => self.select(Column::Time, &|micros| test(&Cell::Time(micros as i64))).map(Some),
             AttributeId::Age => {
@@ -306,66 +301,44 @@ impl<'a> Filter<'a> {
         self.snapshot.core.quarantined.among(&visible, self.snapshot.is_committed(), verdict)
     }
 
-    /// The items of the reader's episode that are later than the reader.
+    /// The items that are later than the reader: by step in the reader's episode, by time in any.
     pub(crate) fn ahead(&self) -> Result<&Bits> {
         if let Some(ahead) = self.ahead.get() {
             return Ok(ahead);
         }
         let mut ahead = Bits::new();
-        if let Some(episode) = self.reader_position.episode {
-            let reader = &self.reader_position.reader;
-            if let Some(step) = reader.step {
-                let next = i64::try_from(step).unwrap_or(i64::MAX).saturating_add(1);
-                ahead = ahead.or(&self.select_values(Column::Step, ValueTest::Range(next, i64::MAX))?);
-            }
-            if let Some(time) = reader.time {
-                let later = ValueTest::Range(time.saturating_add(1), i64::MAX);
-                ahead = ahead.or(&self.select_values(Column::Time, later)?);
-            }
-            let themes = self.state().attributes.layer(Layer::Theme, self.state().bound())?;
-            ahead = ahead.and(&self.of_episode(episode)?).and_not(&themes);
+        let state = self.state();
+        if let (Some(episode), Some(step)) = (self.reader_position.episode, self.reader_position.reader.step) {
+            let next = i64::try_from(step).unwrap_or(i64::MAX).saturating_add(1);
+            let later = self.select_values(Column::Step, ValueTest::Range(next, i64::MAX))?;
+            ahead = later.and(&self.of_episode(episode)?);
+        }
+        if let Some(until) = self.reader_position.until.filter(|until| state.meta.latest_time > Some(*until)) {
+            let later = ValueTest::Range(until.saturating_add(1), i64::MAX);
+            ahead = ahead.or(&self.select_values(Column::Time, later)?);
+        }
+        if !ahead.is_empty() {
+            ahead = ahead.and_not(&state.attributes.layer(Layer::Theme, state.bound())?);
         }
         Ok(self.ahead.get_or_init(|| ahead))
     }
 
-    /// The item that won over a claim of this one, as the reader sees it.
-    fn conflict_of(&self, id: ItemId, attributes: &Attributes) -> Result<Option<ItemId>> {
-        let state = self.state();
-        if state.rules()? < extracted::RULES {
-            return Ok(self.reader_conflicts()?.of(id, attributes.conflict));
-        }
-        match self.ahead()?.contains(id.0) {
-            true => Ok(None),
-            false => Judge::new(state, self.reader_position, None)?.conflict(state, id),
-        }
+    /// True if a leader contradicts a claim of the item, as the reader sees it.
+    fn is_conflicted(&self, id: ItemId) -> Result<bool> {
+        Ok(Conflicts::new(self.state(), self.reader_position).leader_over(id)?.is_some())
     }
 
-    /// The conflicts of claims as the reader sees them.
-    pub(crate) fn reader_conflicts(&self) -> Result<&Arc<ReaderConflicts>> {
-        if let Some(reader_conflicts) = self.reader_conflicts.get() {
-            return Ok(reader_conflicts);
-        }
-        let reader_conflicts = match self.state().meta.claims {
-            0 => ReaderConflicts::default(),
-            _ => self.state().reader_conflicts(self.reader_position, self.ahead()?)?,
-        };
-        Ok(self.reader_conflicts.get_or_init(|| Arc::new(reader_conflicts)))
-    }
-
-    /// The items that lost a contest as the reader sees it.
+    /// The items whose claims a leader contradicts, as the reader sees it.
     fn conflicted(&self) -> Result<Bits> {
-        let state = self.state();
-        if state.rules()? >= extracted::RULES {
-            let judge = Judge::new(state, self.reader_position, None)?;
-            let mut lost = Vec::new();
-            for id in state.items_with_claims()? {
-                if !self.ahead()?.contains(id.0) && judge.conflict(state, id)?.is_some() {
-                    lost.push(id.0);
-                }
+        let conflicts = Conflicts::new(self.state(), self.reader_position);
+        let mut found = Vec::new();
+        for id in self.state().items_with_claims()? {
+            self.snapshot.tick()?;
+            if conflicts.leader_over(id)?.is_some() {
+                found.push(id.0);
             }
-            return Ok(lost.into_iter().collect());
         }
-        Ok(self.reader_conflicts()?.among(&self.select(Column::Conflict, &|_| true)?))
+        Ok(found.into_iter().collect())
     }
 
     /// The items that are stale by any enabled criterion.

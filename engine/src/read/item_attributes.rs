@@ -64,7 +64,7 @@ pub struct ItemAttributes {
     pub utility_count: u32,
     /// PlugMem's return score of a procedure, 1 to 10.
     pub return_score: Option<u8>,
-    /// The item that won the contest against a claim of this one.
+    /// The item that contradicts a claim of this one and is preferred to it.
     pub conflict: Option<ItemId>,
     /// Its length in tokens by the estimator of the database.
     pub tokens: u32,
@@ -120,7 +120,7 @@ impl ItemAttributes {
             utility: stored.utility,
             utility_count: stored.utility_count,
             return_score: stored.return_score,
-            conflict: state.conflict_of(id, stored.conflict)?,
+            conflict: state.conflict_of(id)?,
             tokens: stored.tokens,
             commit: stored.commit,
             lsn: stored.lsn,

@@ -7,9 +7,8 @@ use crate::read::answer::Citation;
 use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
 use crate::records::record::FieldValue;
+use crate::state::conflicts::Conflicts;
 use crate::state::content::Content;
-use crate::state::extracted;
-use crate::state::judge::Judge;
 use crate::state::reader_position::{ReaderPosition, Window};
 use holotype_query::{AttributeId, Name};
 use std::cell::OnceCell;
@@ -191,7 +190,7 @@ impl<'a> ItemView<'a> {
                 Some(Cell::Bool(self.reader_position.is_stale(state, a, &Window::default_of(state)?)?))
             }
             AttributeId::Citations => self.citations()?,
-            AttributeId::Conflict => self.conflict(a)?,
+            AttributeId::Conflict => self.conflict()?,
             _ => None,
         })
     }
@@ -224,14 +223,10 @@ impl<'a> ItemView<'a> {
         Ok((!all.is_empty()).then_some(Cell::List(all)))
     }
 
-    /// The item that won over a claim of this one.
-    fn conflict(&self, attributes: &Attributes) -> Result<Option<Cell>> {
-        let state = &self.snapshot.state;
-        let winner = match state.rules()? >= extracted::RULES {
-            true => Judge::new(state, self.reader_position, None)?.conflict(state, self.id)?.map(|winner| winner.0),
-            false => attributes.conflict,
-        };
-        Ok(winner.map(|item| Cell::Integer(i64::from(item))))
+    /// The item that contradicts a claim of this one and is preferred to it.
+    fn conflict(&self) -> Result<Option<Cell>> {
+        let leader = Conflicts::new(&self.snapshot.state, self.reader_position).leader_over(self.id)?;
+        Ok(leader.map(|item| Cell::Integer(i64::from(item.0))))
     }
 
     fn episodes(&self) -> Result<Option<Cell>> {

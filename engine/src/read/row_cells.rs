@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::model::item::{Source, Status};
-use crate::read::answer::{Answer, Citation, ROW_COLUMNS, Role, Row, Table};
+use crate::read::answer::{Answer, Citation, Line, ROW_COLUMNS, Role, Row, Table};
 use crate::read::cell::{Cell, round};
 use crate::read::typed::FromCells;
 use holotype_query::AttributeId;
@@ -49,6 +49,11 @@ impl Row {
             AttributeId::Relaxed => Some(Cell::List(self.relaxed.iter().map(|flaw| Cell::text(*flaw)).collect())),
             AttributeId::Path => texts(&self.path),
             AttributeId::Folded => texts(&self.folded),
+            AttributeId::Lines => {
+                let line = |line: &Line| Cell::Text(format!("{}: {}", line.label, line.text));
+                Some(Cell::List(self.lines.iter().map(line).collect()))
+            }
+            AttributeId::More => Some(Cell::count(self.more)),
             AttributeId::Tokens => Some(Cell::Integer(i64::from(self.tokens))),
             AttributeId::Citations => Some(Cell::List(self.citations.iter().map(written).collect())),
             AttributeId::Role => text(if self.role == Role::Hit { "hit" } else { "evidence" }),

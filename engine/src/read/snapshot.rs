@@ -18,7 +18,6 @@ use crate::state::State;
 use crate::state::attributes::Cited;
 use crate::state::content::{Content, ContentReader};
 use crate::state::pages::PageHash;
-use crate::state::standings::Standings;
 use crate::{Error, Result};
 use holotype_query::ast::AsOf;
 use holotype_query::{ItemRef, Spanned};
@@ -65,11 +64,6 @@ impl Snapshot {
     /// True unless this is the view of a transaction.
     pub(crate) fn is_committed(&self) -> bool {
         self._guard.is_some()
-    }
-
-    /// The standings of contests of claims; `None` for the view of a transaction and for a past state.
-    pub(crate) fn standings(&self) -> Option<Arc<Standings>> {
-        (self.is_committed() && !self.state.is_past).then(|| Arc::clone(&self.core.standings))
     }
 
     pub(crate) fn new(core: Arc<Core>, state: Arc<State>, reader: ContentReader) -> Self {

@@ -14,7 +14,7 @@ use holotype_query::ast::{
     self, Abstain, AsOf, Budget, Clauses, Escalate, Expand, Limit, Predicate, Query, Reader, Relax, Returns, Scope,
     Script, Statement, WithReceipt,
 };
-use holotype_query::{EscalateMode, ItemRef, Noun, Params, Passage, Spanned, Time, Vector, check_bound};
+use holotype_query::{EscalateMode, ItemRef, Lines, Noun, Params, Passage, Spanned, Time, Vector, check_bound};
 use std::fmt;
 
 /// A recall statement in progress; [`RecallBuilder::run`] answers it.
@@ -152,7 +152,19 @@ impl RecallBuilder<'_> {
 
     /// Gives no rows if the evidence is weaker than this.
     pub fn abstain_below(mut self, strength: f64) -> Self {
-        self.clauses.abstain = Some(Abstain { below: literal(strength) }.into());
+        self.clauses.abstain = Some(Abstain { below: Some(literal(strength)) }.into());
+        self
+    }
+
+    /// Gives no rows if the question is not answerable.
+    pub fn abstain(mut self) -> Self {
+        self.clauses.abstain = Some(Abstain { below: None }.into());
+        self
+    }
+
+    /// Sets whether other statements of a row's frame are lines below it, or rows.
+    pub fn lines(mut self, lines: Lines) -> Self {
+        self.clauses.lines = Some(lines.into());
         self
     }
 

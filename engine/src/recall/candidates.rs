@@ -5,7 +5,7 @@
 //!
 //! Invariant: ids ascend and are unique.
 
-use super::containers::Container;
+use super::container::Container;
 use crate::Result;
 use crate::model::item::ItemId;
 use crate::read::snapshot::Snapshot;
@@ -16,11 +16,13 @@ use std::sync::Arc;
 pub(crate) struct MatchPath {
     near: bool,
     words: bool,
+    /// Found as one of the newest items with the words of the best candidate.
+    newest: bool,
     /// The page or episode it was found with.
     pub(super) container: Option<Container>,
     /// Its best rank in a channel.
     pub(super) rank: Option<u32>,
-    /// Allocated only for candidates that links, lifts or contests led to; most come from one channel.
+    /// Allocated only for candidates that links or lifts led to, and for leaders; most come from one channel.
     sources: Option<Arc<Sources>>,
 }
 
@@ -29,7 +31,8 @@ pub(crate) struct MatchPath {
 struct Sources {
     linked_from: Vec<ItemId>,
     lifted_from: Vec<ItemId>,
-    contests: Vec<ItemId>,
+    /// The better match in whose place this item is shown.
+    in_place_of: Option<ItemId>,
 }
 
 impl MatchPath {
@@ -65,9 +68,15 @@ impl MatchPath {
         }
     }
 
-    /// Added as the other side of contests with these rows.
-    pub(super) fn contesting(rows: Vec<ItemId>) -> MatchPath {
-        MatchPath { sources: Some(Arc::new(Sources { contests: rows, ..Sources::default() })), ..MatchPath::default() }
+    /// Found as one of the newest items with the words of the best candidate.
+    pub(super) fn newest() -> MatchPath {
+        MatchPath { newest: true, ..MatchPath::default() }
+    }
+
+    /// The path of the leader of a frame, shown in the place of a better match.
+    pub(super) fn in_place_of(mut self, match_id: ItemId) -> MatchPath {
+        Arc::make_mut(self.sources.get_or_insert_default()).in_place_of = Some(match_id);
+        self
     }
 
     /// Found in the same container as another candidate, lifted from the same items.
@@ -88,10 +97,6 @@ impl MatchPath {
         self.sources.as_deref().map_or(&[], |sources| &sources.lifted_from)
     }
 
-    fn contests(&self) -> &[ItemId] {
-        self.sources.as_deref().map_or(&[], |sources| &sources.contests)
-    }
-
     /// Sets the rank in a channel.
     pub(super) fn ranked(self, rank: u32) -> MatchPath {
         MatchPath { rank: Some(rank), ..self }
@@ -106,6 +111,7 @@ impl MatchPath {
     fn join(&mut self, other: MatchPath) {
         self.near |= other.near;
         self.words |= other.words;
+        self.newest |= other.newest;
         self.container = other.container.or(self.container);
         self.rank = self.rank.into_iter().chain(other.rank).min();
         match (&mut self.sources, other.sources) {
@@ -118,7 +124,7 @@ impl MatchPath {
                 for (own, further) in pairs.into_iter().filter(|(_, further)| !further.is_empty()) {
                     own.clone_from(further);
                 }
-                own.contests.extend_from_slice(&sources.contests);
+                own.in_place_of = own.in_place_of.or(sources.in_place_of);
             }
         }
     }
@@ -129,6 +135,7 @@ impl MatchPath {
         let mut path = Vec::new();
         path.extend(self.near.then(|| "near".to_owned()));
         path.extend(self.words.then(|| "words".to_owned()));
+        path.extend(self.newest.then(|| "newest".to_owned()));
         path.extend(self.linked_from().iter().map(|from| format!("linked from {}", key(from))));
         let container = self.container.map(|container| container.name(snapshot)).transpose()?;
         let lifted: Vec<String> = self.lifted_from().iter().map(key).collect();
@@ -138,7 +145,8 @@ impl MatchPath {
             (None, false) => path.push(format!("lifted from {}", lifted.join(", "))),
             (None, true) => {}
         }
-        path.extend(self.contests().iter().map(|rival| format!("contests {}", key(rival))));
+        let in_place_of = self.sources.as_deref().and_then(|sources| sources.in_place_of);
+        path.extend(in_place_of.map(|better| format!("in the place of {}", key(&better))));
         Ok(path)
     }
 }
@@ -257,18 +265,15 @@ mod tests {
         candidates.add_hits(&[9, 5], &MatchPath::words());
         let linked = [(3, MatchPath::linked(vec![ItemId(1)])), (8, MatchPath::lifted(vec![ItemId(2)], None))];
         candidates.add(linked.into_iter().collect());
-        let contested = [(8, MatchPath::contesting(vec![ItemId(7)])), (8, MatchPath::contesting(vec![ItemId(9)]))];
-        candidates.add(contested.into_iter().collect());
+        candidates.add([(8, MatchPath::newest().in_place_of(ItemId(7)))].into_iter().collect());
         assert_eq!(ids(&candidates), [3, 5, 7, 8, 9]);
         let nine = candidates.get(9).unwrap();
         assert!(nine.near && nine.words);
         assert_eq!(nine.rank, Some(0), "the better of the third and the first container");
         assert_eq!(candidates.get(3).unwrap().linked_from(), [ItemId(1)]);
         let eight = candidates.get(8).unwrap();
-        assert_eq!(
-            (eight.lifted_from(), eight.contests()),
-            ([ItemId(2)].as_slice(), [ItemId(7), ItemId(9)].as_slice())
-        );
+        let in_place_of = eight.sources.as_ref().and_then(|sources| sources.in_place_of);
+        assert_eq!((eight.lifted_from(), in_place_of, eight.newest), ([ItemId(2)].as_slice(), Some(ItemId(7)), true));
         assert!(candidates.get(4).is_none());
     }
 

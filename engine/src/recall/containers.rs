@@ -6,60 +6,20 @@
 //! all traces of the kept containers are candidates, and the next stage may search among them.
 
 use super::candidates::{Candidates, MatchPath};
+use super::container::Container;
+use super::context::Context;
 use super::gather::{Gathered, neighbours};
 use super::plan::{LiftPlan, StagePlan};
-use super::{Context, rank};
+use super::rank;
 use crate::Result;
-use crate::model::item::{Attributes, ItemId, Layer};
+use crate::model::item::{ItemId, Layer};
 use crate::model::plural::counted;
 use crate::read::container_rows::rows;
 use crate::read::snapshot::Snapshot;
-use crate::state::attributes::{Column, ValueTest};
 use holotype_index::bitmap::Bits;
 use holotype_query::Noun;
 use holotype_query::ast::Predicate;
 use std::collections::BTreeMap;
-
-/// A page or an episode, which contains traces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Container {
-    /// A memory page, by number.
-    Page(u32),
-    /// An episode, by number.
-    Episode(u32),
-}
-
-impl Container {
-    /// The container of a trace; `None` while its page is open.
-    pub(crate) fn of(noun: Noun, attributes: &Attributes) -> Option<Container> {
-        match noun {
-            Noun::Pages => attributes.page.map(Container::Page),
-            Noun::Episodes => attributes.episode.map(Container::Episode),
-            _ => None,
-        }
-    }
-
-    /// Its name: `page p7`, `episode trip-42`.
-    pub(crate) fn name(self, snapshot: &Snapshot) -> Result<String> {
-        Ok(match self {
-            Container::Page(number) => format!("page {}", snapshot.state.page(number)?.key),
-            Container::Episode(number) => format!("episode {}", snapshot.state.episode(number)?.id),
-        })
-    }
-
-    /// Its traces, in order.
-    pub(crate) fn traces(self, snapshot: &Snapshot) -> Result<Vec<u32>> {
-        let state = &snapshot.state;
-        match self {
-            Container::Page(number) => Ok(state.page(number)?.traces),
-            Container::Episode(number) => {
-                let wanted = ValueTest::Range(i64::from(number), i64::from(number));
-                let of_episode = state.attributes.select_values(Column::Episode, state.bound(), wanted)?;
-                Ok(of_episode.and(&state.attributes.layer(Layer::Trace, state.bound())?).iter().collect())
-            }
-        }
-    }
-}
 
 /// The traces a stage of pages or episodes may route through: all of them, or those whose container matches `only`.
 pub(crate) fn route(snapshot: &Snapshot, noun: Noun, only: Option<&Predicate>, traces: &Bits) -> Result<Bits> {
@@ -179,7 +139,7 @@ pub(crate) fn lift(
             }
         }
     }
-    let asks_for_many = plan.judge.is_some() && lift.noun == Noun::Episodes && from.len() >= MANY;
+    let asks_for_many = lift.noun == Noun::Episodes && from.len() >= MANY;
     let least = lift.votes.unwrap_or(if asks_for_many { VOTES_OF_MANY } else { 1 }).max(1);
     let mut targets: Vec<_> = votes.into_iter().filter(|(_, voters)| voters.len() >= least).collect();
     targets.sort_by_key(|(target, voters)| (std::cmp::Reverse(voters.len()), *target));

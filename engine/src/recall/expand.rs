@@ -7,7 +7,7 @@
 //! `expand to` a noun shows items of that noun only; items between them and the row are traversed at no cost. With
 //! pages or episodes, each trace reached, including the rows themselves, adds the traces of its container in order.
 
-use super::containers::Container;
+use super::container::Container;
 use super::plan::{ExpandPlan, Plan};
 use crate::Result;
 use crate::model::item::{ItemId, Layer};

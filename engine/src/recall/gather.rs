@@ -3,8 +3,8 @@
 //! Channels (`near`: vectors, `words`: BM25, `linked`: edges from the previous stage) only find candidates; the order
 //! of rows is S. A stage passes everything it may route through to the next one.
 
-use super::Context;
 use super::candidates::{Candidates, MatchPath};
+use super::context::Context;
 use super::plan::{Plan, StagePlan};
 use crate::Result;
 use crate::model::edge::Edge;

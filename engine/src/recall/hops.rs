@@ -1,4 +1,4 @@
-//! Routed recall: hops over concepts (PlugMem 3.2 and C.3; rules 2).
+//! Routed recall: hops over concepts (PlugMem 3.2 and C.3).
 //!
 //! A group `(concepts -> facts) up to n hops` walks from rows to the concepts they mention, and on to what else
 //! mentions them. Ranking what a hop finds against the first question would put it behind what the question finds at
@@ -20,13 +20,14 @@
 //! `limit / (hops + 1)`, and the first question the others.
 
 use super::candidates::{Candidates, MatchPath};
+use super::context::Context;
 use super::gather::{self, Gathered, StageQuery};
 use super::names::{self, Named};
 use super::plan::{Group, Plan};
 use super::rank::Scored;
 use super::reach::{Reach, Said, is_theme_link, rarity};
+use super::runner::StageRunner;
 use super::words::Words;
-use super::{Context, StageRunner};
 use crate::Result;
 use crate::derive::repair;
 use crate::model::item::{ItemId, Layer};
@@ -66,8 +67,7 @@ pub(super) fn is_routed(plan: &Plan, group: &Group) -> bool {
     let Some([themes, rows]) = plan.stages.get(group.from..group.to) else { return false };
     let is_plain = |at: usize| plan.stages[at].lift.is_none() && plan.stages[at].container_limit.is_none();
     let rows_layer = rows.layers.first().map(|part| part.layer);
-    plan.judge.is_some()
-        && (group.from..group.to).all(is_plain)
+    (group.from..group.to).all(is_plain)
         && themes.layers.iter().all(|part| part.layer == Layer::Theme)
         && rows.layers.len() == 1
         && rows_layer.is_some_and(|layer| layer != Layer::Theme)

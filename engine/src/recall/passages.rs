@@ -1,5 +1,5 @@
 //! Conversations: what a turn takes over from the log it stands in, and from its speaker (ours; profiles `default` and
-//! `archive` under rules 2).
+//! `archive`).
 //!
 //! A question is about a conversation before it is about a turn of it. With m the candidate of a log that has the
 //! greatest `l_sim * sim + l_words * w`, every candidate t of that log takes a share of the way to it:
@@ -43,7 +43,7 @@ struct Best {
 pub(super) fn draw_together(logs: &Logs<'_>, ids: &[u32], similarity: &mut [f32], words: &mut [f32]) -> Result<()> {
     let (snapshot, plan) = (logs.snapshot, logs.plan);
     let weights = &plan.weights;
-    if !weights.draws_logs_together || weights.context <= 0.0 {
+    if weights.context <= 0.0 {
         return Ok(());
     }
     let mut places = Vec::with_capacity(ids.len());
@@ -164,7 +164,6 @@ mod tests {
         let options = Options::with_space(Space::new("plane", 2));
         let database = Holotype::create(folder.path().join("m.holo"), options).unwrap();
         let mut transaction = database.begin().unwrap();
-        transaction.set("recall.fold", "1").unwrap();
         for nth in 0..TURNS {
             let text = ["The lake was cold.", "We swam.", "Rain again."][nth % 3];
             let turn = NewTrace::turn("e", text).log_id(format!("log-{}", nth % LOGS)).source(Source::User);

@@ -10,17 +10,14 @@
 //! after
 //! ```
 //!
-//! Under rules 2 a turn takes over a part of the best match of its log ([`super::passages`]).
-//!
-//! In the profile `default`, w is [`NAMED_CLAIM`] more for an item other than a turn with a claim whose subject and
-//! attribute the question names.
+//! A turn takes over a part of the best match of its log ([`super::passages`]).
 //!
 //! A recall paraphrases its trace, so its words and its vector describe the trace too; an answer follows its
 //! question. The statistics (idf, average length) are those of the layer's own documents. Measured on real
 //! conversations (evidence recall at 1,000 tokens): own text 0.76, with recalls 0.81, with neighbours 0.86.
 
-use super::Context;
 use super::candidates::{Candidates, MatchPath};
+use super::context::Context;
 use super::passages::{Logs, draw_together};
 use super::plan::{Plan, StagePlan};
 use crate::Result;
@@ -29,13 +26,10 @@ use crate::model::item::{ItemId, Layer};
 use crate::read::answer::Parts;
 use crate::read::snapshot::Snapshot;
 use crate::state::attributes::scalars::Scalars;
+use crate::state::conflicts::Conflicts;
 use holotype_index::words::{OccurrenceTable, Occurrences};
 use std::cmp::Ordering;
 use std::ops::Range;
-
-/// A claim that the question names adds so much to w, which is at most 1: an item that says what was asked for stands
-/// before one with more of the question's words.
-const NAMED_CLAIM: f32 = 1.0;
 
 /// A scored candidate.
 #[derive(Debug, Clone)]
@@ -45,6 +39,8 @@ pub(crate) struct Scored {
     pub(crate) parts: Parts,
     /// The sum of `parts`.
     pub(crate) score: f32,
+    /// The similarity before weights and context.
+    pub(crate) cosine: f32,
     /// The part of the answer that its place belongs to, in a routed recall; parts come in order.
     pub(crate) place: u32,
     pub(crate) match_path: MatchPath,
@@ -106,23 +102,25 @@ fn rank_layer(context: &Context<'_, '_>, layer: Layer, candidates: Candidates, s
     if plan.inherit_from_citing && layer == Layer::Trace && !plan.recalls.is_empty() {
         citing_index = CitingIndex::of(snapshot, plan, &ids)?;
     }
-    let mut similarity = similarities(snapshot, plan, layer, &ids, &citing_index)?;
+    let cosines = similarities(snapshot, plan, layer, &ids, &citing_index)?;
+    let mut similarity = cosines.clone();
     let mut words = word_shares(context, layer, &ids, &citing_index)?;
     if layer == Layer::Trace {
         draw_together(context.logs, &ids, &mut similarity, &mut words)?;
     }
     let reads = plan.reads();
+    let conflicts = Conflicts::new(&snapshot.state, &plan.reader_position);
     for (index, (id, match_path)) in candidates.into_iter().enumerate() {
-        let mut scalars = snapshot.state.attributes.scalars(ItemId(id), layer, reads)?;
-        let state = &snapshot.state;
-        if plan.weights.conflict != 0.0 {
-            scalars.conflict = plan.conflict_of(state, ItemId(id), scalars.conflict)?.map(|winner| winner.0);
+        let id = ItemId(id);
+        let scalars = snapshot.state.attributes.scalars(id, layer, reads)?;
+        let relaxed = plan.flaws_of(id);
+        let mut parts =
+            plan.weights.parts(&scalars, &plan.reader_position, similarity[index], words[index], relaxed.len());
+        if plan.weights.conflict != 0.0 && conflicts.leader_over(id)?.is_some() {
+            parts.conflict = -plan.weights.conflict;
         }
-        let relaxed = plan.flaws_of(state, ItemId(id))?;
-        let named = plan.names_claim_of(state, ItemId(id))?;
-        let words = words[index] + if named { NAMED_CLAIM } else { 0.0 };
-        let parts = plan.weights.parts(&scalars, &plan.reader_position, similarity[index], words, relaxed.len());
-        scored.push(Scored { id: ItemId(id), scalars, parts, score: parts.sum(), place: 0, match_path, relaxed });
+        let (score, cosine) = (parts.sum(), cosines[index]);
+        scored.push(Scored { id, scalars, parts, score, cosine, place: 0, match_path, relaxed });
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! S(item; q) = l_sim * cos(v_q, v) + l_words * w(item; q) + l_time * g(dt)
 //!            + l_status * w(status) + l_src * w(source) + l_util * utility + l_ret * return_score / 10
-//!            - l_conf * [a claim of it lost]
+//!            - l_conf * [a leader contradicts a claim of it]
 //! g(dt) = exp(-ln 2 * dt / half-life),  dt below 0 counts as 0
 //! ```
 //!
@@ -14,7 +14,6 @@ use crate::model::item::{Source, Status};
 use crate::read::answer::Parts;
 use crate::state::State;
 use crate::state::attributes::scalars::{Reads, Scalars};
-use crate::state::extracted::RULES;
 use crate::state::reader_position::ReaderPosition;
 use crate::state::settings;
 use crate::{Error, Result};
@@ -45,12 +44,8 @@ pub(crate) struct Weights {
     pub(crate) conflict: f32,
     /// Only turns lend words to their neighbours, and only to turns.
     pub(crate) context_of_turns: bool,
-    /// A turn takes over a part of the best match of its log (rules 2).
-    pub(crate) draws_logs_together: bool,
-    /// Items that lost the claims a question is about are no rows.
-    pub(crate) excludes_conflicted: bool,
-    /// A question about names that occur nowhere in scope is not covered.
-    pub(crate) abstains: bool,
+    /// Candidates of one frame are one row with lines, and what a question names is preferred (`recall::refine`).
+    pub(crate) groups: bool,
     half_life: HalfLife,
     statuses: [f32; 3],
     sources: [f32; 6],
@@ -70,7 +65,7 @@ impl Weights {
         };
         if score.base == ScoreBase::Zero {
             (weights.utility, weights.return_score, weights.context, weights.conflict) = (0.0, 0.0, 0.0, 0.0);
-            weights.abstains = false;
+            weights.groups = false;
         }
         for term in &score.terms {
             weights.set(&term.node)?;
@@ -92,8 +87,7 @@ impl Weights {
                 context: 1.0,
                 context_of_turns: true,
                 conflict: 0.0,
-                excludes_conflicted: true,
-                abstains: true,
+                groups: true,
                 statuses: [0.0, -0.03, -1.0],
                 ..agent
             }),
@@ -116,9 +110,7 @@ impl Weights {
             context: 0.0,
             conflict: 1.0,
             context_of_turns: false,
-            draws_logs_together: state.rules()? >= RULES,
-            excludes_conflicted: false,
-            abstains: false,
+            groups: false,
             half_life: HalfLife::Clock(settings::half_life(state)?),
             statuses: [0.0, -0.1, -1.0],
             sources: Source::ALL
@@ -204,7 +196,7 @@ impl Weights {
             status: item.status.map_or(0.0, |status| self.status * self.statuses[usize::from(status.to_byte())]),
             source: item.source.map_or(0.0, |source| self.source * self.sources[usize::from(source.to_byte())]),
             utility: self.utility * item.utility + self.return_score * f32::from(item.return_score) / MOST_RETURN,
-            conflict: if item.conflict.is_some() { 0.0 - self.conflict } else { 0.0 },
+            conflict: 0.0,
             relaxed: -self.status * relaxed as f32,
         }
     }

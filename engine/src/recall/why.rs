@@ -3,15 +3,18 @@
 //! Reports every test of the recall in order with its result: scope, activity, the reader, the predicate, each
 //! exclusion, the stages and their channels, the rank, and the selection.
 
-use super::contest::OpenContests;
+use super::context::Context;
 use super::passages::Logs;
 use super::plan::{Plan, StagePlan};
+use super::rows::damaged;
+use super::runner::gather_and_rank;
+use super::select::Selection;
 use super::words::WordIndexes;
-use super::{Context, covered, damaged, gather_and_rank, select};
+use super::{answerable, arrange};
 use crate::Result;
 use crate::derive::repair::skip_damaged;
 use crate::model::item::ItemId;
-use crate::read::answer::Table;
+use crate::read::answer::{Parts, Table};
 use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
 use holotype_query::ast::Why;
@@ -68,12 +71,6 @@ fn why_once(snapshot: &Snapshot, why: &Why) -> Result<Table> {
         let passed = !exclusion.items.contains(id.0);
         findings.add(&format!("not {}", exclusion.name), passed, String::new(), flaw);
     }
-    if let Some(judge) = plan.judge.as_ref().filter(|_| plan.excludes_conflicted) {
-        let winner = judge.loss(&snapshot.state, id)?;
-        let winner = winner.map(|winner| snapshot.key_of(winner)).transpose()?;
-        let detail = winner.as_ref().map(|winner| format!("{winner} won")).unwrap_or_default();
-        findings.add("not conflicted", winner.is_none(), detail, || "it lost what the question is about".to_owned());
-    }
     let place = ranked(snapshot, &plan, id, &mut findings)?;
     let key = snapshot.key_of(id)?;
     let verdict = match (place, findings.kept_out) {
@@ -102,15 +99,14 @@ fn visible(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings
 
 /// The item's rank as a phrase if it was selected. Adds the tests of ranking and selection.
 fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings) -> Result<Option<String>> {
-    let mut contests = OpenContests::default();
     let mut steps = Vec::new();
     let indexes = WordIndexes::of(snapshot)?;
     let words = indexes.ask(plan.text.as_deref());
     let context = Context { snapshot, plan, words: &words, logs: &Logs::new(snapshot, plan) };
-    let mut found = gather_and_rank(&context, false, &mut contests, &mut steps)?;
+    let mut found = gather_and_rank(&context, false, &mut steps)?;
     let survivors: usize = found.stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && plan.excludes_anything() {
-        found = gather_and_rank(&context, true, &mut contests, &mut steps)?;
+        found = gather_and_rank(&context, true, &mut steps)?;
     }
     let mut best: Option<String> = None;
     for (stage, ranked) in plan.stages.iter().zip(&found.stages) {
@@ -122,52 +118,67 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
         let detail = format!("{place}, S {:.3}, {found}", scored.score());
         best.get_or_insert_with(|| format!("{place} with S {:.3}", scored.score()));
         findings.add("candidate", true, detail, String::new);
-        let p = &scored.parts;
-        let parts = [
-            ("similarity", p.similarity),
-            ("words", p.words),
-            ("recency", p.recency),
-            ("status", p.status),
-            ("source", p.source),
-            ("utility", p.utility),
-            ("conflict", p.conflict),
-            ("relaxed", p.relaxed),
-        ];
-        // Adding zero turns -0 into 0.
-        let parts: Vec<String> = parts.iter().map(|(name, part)| format!("{name} {:.3}", part + 0.0)).collect();
-        findings.add("score", true, parts.join(", "), String::new);
+        findings.add("score", true, terms(&scored.parts), String::new);
     }
     if best.is_none() {
         let nobody = || "no channel found it within the pool of its stage".to_owned();
         findings.add("candidate", false, nobody(), nobody);
     }
-    let missing = covered::missing_names(snapshot, plan, &indexes)?;
-    if !missing.is_empty() {
-        let nothing = || covered::note(&missing);
-        findings.add("covered", false, nothing(), nothing);
-        return Ok(None);
+    let selection = arrange(snapshot, plan, &indexes, found.stages)?;
+    if let Some(doubt) = answerable::doubt(snapshot, plan, &indexes, &selection)? {
+        let drops = plan.abstain.is_some();
+        findings.add("answerable", !drops, doubt.clone(), || doubt);
+        if drops {
+            return Ok(None);
+        }
     }
-    let mut selection = select::select(snapshot, plan, found.stages, &found.restated)?;
-    contests.bring(snapshot, plan, &mut selection)?;
-    if let Some(at) = selection.rows.iter().position(|row| row.scored.id == id) {
-        let row = format!("row {} of {}", at + 1, selection.rows.len());
-        findings.add("selected", true, row.clone(), String::new);
-        return Ok(Some(row));
+    if let Some(place) = place(snapshot, &selection, id)? {
+        findings.add("selected", true, place.clone(), String::new);
+        return Ok(Some(place));
     }
     let Some(best) = best else { return Ok(None) };
-    let folded = selection.rows.iter().find(|row| row.folded.contains(&id));
-    let reason = match (folded, plan.budget, plan.limit) {
-        (Some(better), ..) => {
-            format!("folded into {}, which says the same", snapshot.key_of(better.scored.id)?)
-        }
-        (None, Some(budget), _) => format!("better rows used the budget of {budget} tokens; it ranked {best}"),
-        (None, None, Some(limit)) => {
+    let reason = match (plan.budget, plan.limit) {
+        (Some(budget), _) => format!("better rows used the budget of {budget} tokens; it ranked {best}"),
+        (None, Some(limit)) => {
             format!("better rows filled the limit of {limit} or the count of its stage; it ranked {best}")
         }
-        (None, None, None) => format!("better rows filled the count of its stage; it ranked {best}"),
+        (None, None) => format!("better rows filled the count of its stage; it ranked {best}"),
     };
     let last = selection.rows.last().map(|row| format!(", the last row has S {:.3}", row.scored.score()));
-    let detail = format!("{reason}{}", last.filter(|_| folded.is_none()).unwrap_or_default());
+    let detail = format!("{reason}{}", last.unwrap_or_default());
     findings.add("selected", false, detail, || reason.clone());
     Ok(None)
+}
+
+/// The place of an item in an answer: a row, a line of a row, or folded into one.
+fn place(snapshot: &Snapshot, selection: &Selection, id: ItemId) -> Result<Option<String>> {
+    for (at, row) in selection.rows.iter().enumerate() {
+        if row.id() == id {
+            return Ok(Some(format!("row {} of {}", at + 1, selection.rows.len())));
+        }
+        if row.lines.iter().any(|line| line.id == id) {
+            return Ok(Some(format!("a line of row {} ({})", at + 1, snapshot.key_of(row.id())?)));
+        }
+        if row.folded.contains(&id) {
+            let key = snapshot.key_of(row.id())?;
+            return Ok(Some(format!("folded into row {} ({key}), which has the same words", at + 1)));
+        }
+    }
+    Ok(None)
+}
+
+/// The terms of a score by name.
+fn terms(p: &Parts) -> String {
+    let terms = [
+        ("similarity", p.similarity),
+        ("words", p.words),
+        ("recency", p.recency),
+        ("status", p.status),
+        ("source", p.source),
+        ("utility", p.utility),
+        ("conflict", p.conflict),
+        ("relaxed", p.relaxed),
+    ];
+    // Adding zero turns -0 into 0.
+    terms.map(|(name, term)| format!("{name} {:.3}", term + 0.0)).join(", ")
 }

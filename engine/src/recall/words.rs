@@ -16,6 +16,11 @@ impl WordIndexes {
         Ok(WordIndexes([a.word_index(bound)?, b.word_index(bound)?, c.word_index(bound)?]))
     }
 
+    /// The index of a layer.
+    pub(crate) fn index(&self, layer: Layer) -> &WordIndex {
+        &self.0[layer as usize]
+    }
+
     /// The analyser of the database.
     pub(crate) fn analyzer(&self) -> Analyzer {
         self.0[0].analyzer()

@@ -20,15 +20,13 @@
 //! | `CHUNK` | item u32, field u32, index u32 | Lsn of the chunk record |
 //! | `META` | empty | [`Meta`], written at checkpoints |
 //! | `MANIFEST` | file name | [`ManifestRow`], written at checkpoints |
-//! | `CONTEST_CLAIM` | contest, claim u32 | empty (see `claims`) |
-//! | `CLAIM_CONTEST` | claim u32 | the key of its contest |
 //! | `RECEIPT` | number u32 | as its record |
 //! | `COMMIT` | commit u64 | [`CommitRow`] |
 //! | `ROW_HISTORY` | until u64, table u8, key | the row before that commit, if there was one (see `history`) |
 //! | `ITEM_HISTORY` | until u64, item u32 | the attributes that changed, as they were |
 //! | `CHANGE_INDEX` | subject u8, number u32, until u64 | empty: what changed in which commit |
-//! | `EXTRACTED` | item u32, or empty | its extracted claims, or what is pending (see `extracted`) |
-//! | `CONTEST_EXTRACTED` | contest, item u32, ordinal u8 | the value of an extracted claim |
+//! | `EXTRACTED` | item u32 | its extracted claims (see `state::claims`) |
+//! | `EXTRACTED_NAME` | name, 0, item u32 inverted, ordinal u8 | the value of a trace's extracted claim |
 //! | `VECTOR` | item u32, epoch u64; or empty | position and presence; the epoch in force, its bound (see `vectors`) |
 //! | `TREE` | level u8, number u64 | hashes of subtrees of the tree over all records, written at checkpoints (see `proof::tree`) |
 
@@ -62,12 +60,10 @@ pub(crate) const COMMIT: u8 = 21;
 pub(crate) const ROW_HISTORY: u8 = 22;
 pub(crate) const ITEM_HISTORY: u8 = 23;
 pub(crate) const CHANGE_INDEX: u8 = 24;
-pub(crate) const CONTEST_CLAIM: u8 = 25;
-pub(crate) const CLAIM_CONTEST: u8 = 26;
 pub(crate) const TREE: u8 = 27;
 pub(crate) const RECEIPT: u8 = 28;
 pub(crate) const EXTRACTED: u8 = 29;
-pub(crate) const CONTEST_EXTRACTED: u8 = 30;
+pub(crate) const EXTRACTED_NAME: u8 = 30;
 pub(crate) const VECTOR: u8 = 31;
 
 /// Counters and totals of the database, kept in memory and written with each checkpoint.
@@ -82,8 +78,10 @@ pub(crate) struct Meta {
     /// Number of edges ever created; defines their order.
     pub(crate) edges: u32,
     pub(crate) receipts: u32,
-    /// The newest stated time of any item.
+    /// The newest time of any item that is not after the clock of its commit.
     pub(crate) newest_time: Option<i64>,
+    /// The latest time of any item.
+    pub(crate) latest_time: Option<i64>,
     pub(crate) space: Option<Arc<SpaceRecord>>,
     /// The highest later commit number in whose key range (`~COMMIT.N`) an imported item has a key. Such keys came
     /// from another database.
@@ -121,7 +119,16 @@ pub(crate) struct EpisodeRow {
     /// The default reader position in this episode.
     pub(crate) newest_step: Option<u64>,
     pub(crate) newest_time: Option<i64>,
-    pub(crate) newest_version: Option<u32>,
+    /// Step and version of the last ten traces with a version, by step.
+    pub(crate) last_versions: Vec<(Option<u64>, u32)>,
+}
+
+impl EpisodeRow {
+    /// The version that most of the last traces have; of several, that of the highest step.
+    pub(crate) fn prevailing_version(&self) -> Option<u32> {
+        let count = |version: u32| self.last_versions.iter().filter(|(_, other)| *other == version).count();
+        self.last_versions.iter().map(|(_, version)| *version).max_by_key(|version| count(*version))
+    }
 }
 
 /// A closed memory page.
@@ -155,8 +162,9 @@ pub(crate) struct CommitRow {
     pub(crate) clock: i64,
     /// The end of the previous commit, where reading the log yields this transaction first.
     pub(crate) from: u64,
-    /// The newest stated time of any item up to this commit.
+    /// The newest and the latest time of any item up to this commit, as in [`Meta`].
     pub(crate) newest_time: Option<i64>,
+    pub(crate) latest_time: Option<i64>,
     /// The totals after it.
     pub(crate) totals: Totals,
 }

@@ -22,11 +22,16 @@ use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Traces of an episode whose versions decide that of its reader.
+const LAST_VERSIONS: usize = 10;
+
 /// The location of a record. Known at replay; a transaction learns it for its own records after the append.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RecordLocation {
     pub(crate) commit: u64,
     pub(crate) lsn: u64,
+    /// The clock of the commit, in microseconds since the epoch.
+    pub(crate) clock: i64,
 }
 
 impl State {
@@ -37,9 +42,6 @@ impl State {
             Record::Setting(setting) => {
                 self.put(tables::SETTING, &setting.name, &setting.value)?;
                 self.lookup_cache = LookupCache::default();
-                if setting.name == "rules" {
-                    self.derive_anew()?;
-                }
                 if setting.name == "analyser" {
                     self.layers = empty_layers(analyzer(&setting.value));
                     self.prepare_vectors()?;
@@ -74,21 +76,6 @@ impl State {
             Record::Replacement(restated) => self.apply_replacement(restated, location.lsn)?,
             Record::Retained(kept) => self.relocate(&kept.record()?, location.lsn)?,
             Record::RetainedCommit(_) | Record::Subtrees(_) => {}
-        }
-        Ok(())
-    }
-
-    /// Schedules what the rules derive to be derived again, after the rules changed.
-    fn derive_anew(&mut self) -> Result<()> {
-        self.contest_stamps.change_all();
-        self.schedule_extraction()?;
-        for id in 0..self.bound() {
-            if self.layer_of(ItemId(id))? != Layer::Trace {
-                self.stale_items.insert(id);
-            }
-            if self.has_stated_claims(ItemId(id))? {
-                self.changed_claimants.insert(id);
-            }
         }
         Ok(())
     }
@@ -156,18 +143,22 @@ impl State {
     fn apply_item(&mut self, record: &ItemRecord, location: RecordLocation) -> Result<()> {
         next_number("item", record.id, self.meta.items)?;
         self.meta.items += 1;
+        if record.id == 0 {
+            self.state_extractor()?;
+        }
         let id = record.item();
         if let Some(key) = &record.key {
             self.reserve_engine_key(key, location);
             self.rows.put_new(tables::KEY, key, record.id.to_le_bytes());
         }
         let attributes = self.stated_attributes(record, location)?;
-        if let Some(time) = attributes.time {
-            self.meta.newest_time = self.meta.newest_time.max(Some(time));
-        }
+        // A time after the clock of its commit is a mistake or a plan; it moves no reader.
+        let past_time = attributes.time.filter(|time| *time <= location.clock);
+        self.meta.newest_time = self.meta.newest_time.max(past_time);
+        self.meta.latest_time = self.meta.latest_time.max(attributes.time);
         let layer = attributes.layer();
         if layer == Layer::Trace {
-            self.join_episode(record, &attributes)?;
+            self.join_episode(record, &attributes, past_time)?;
         }
         self.extract_claims(record, &attributes)?;
         self.attributes.set(id, attributes);
@@ -230,7 +221,7 @@ impl State {
     }
 
     /// Adds a trace to its episode: to the open page, and to the default reader position.
-    fn join_episode(&mut self, record: &ItemRecord, attributes: &Attributes) -> Result<()> {
+    fn join_episode(&mut self, record: &ItemRecord, attributes: &Attributes, past_time: Option<i64>) -> Result<()> {
         let Some(number) = record.episode else {
             return Err(Error::Corrupt { what: format!("trace #{} belongs to no episode", record.id) });
         };
@@ -239,11 +230,15 @@ impl State {
             row.traces += 1;
             row.open_page.push(record.id);
             row.open_tokens += u64::from(record.tokens);
-            if row.newest_step.is_none() || attributes.step >= row.newest_step {
-                row.newest_step = attributes.step.max(row.newest_step);
-                row.newest_version = attributes.version.or(row.newest_version);
+            row.newest_step = attributes.step.max(row.newest_step);
+            row.newest_time = row.newest_time.max(past_time);
+            if let Some(version) = attributes.version {
+                let at = row.last_versions.partition_point(|(step, _)| *step <= attributes.step);
+                row.last_versions.insert(at, (attributes.step, version));
+                if row.last_versions.len() > LAST_VERSIONS {
+                    row.last_versions.remove(0);
+                }
             }
-            row.newest_time = row.newest_time.max(attributes.time);
         })?;
         let tool = attributes.tool.filter(|_| record.tool.as_deref() != Some(""));
         let step = record.step.unwrap_or(0);
@@ -393,7 +388,6 @@ impl State {
         self.meta.claims += 1;
         self.put_empty(tables::CLAIM_NAME, tables::claim_name(&claim.name, claim.number))?;
         self.put_empty(tables::CLAIM_ITEM, tables::numbers([claim.item, claim.number]))?;
-        self.changed_claimants.insert(claim.item);
         self.put_new(tables::CLAIM, tables::numbers([claim.number]), claim)
     }
 }

@@ -20,7 +20,7 @@ mod select;
 pub(crate) use chunk::{CHUNK_ITEMS, Chunk};
 pub(crate) use select::ValueTest;
 
-use crate::model::item::{Attributes, ItemId, Kind, Layer, Status};
+use crate::model::item::{Attributes, ItemId, Kind, Layer};
 use crate::state::attributes::scalars::{Reads, Scalars};
 use crate::{Error, Result};
 use base_sets::{ChangedFacts, EarlierSets, Facts, Place};
@@ -49,7 +49,6 @@ pub(crate) enum Column {
     Version,
     Speaker,
     Tool,
-    Conflict,
     ReturnScore,
     Tokens,
     Step,
@@ -77,7 +76,6 @@ impl Column {
             Column::Version => number(attributes.version),
             Column::Speaker => number(attributes.speaker),
             Column::Tool => number(attributes.tool),
-            Column::Conflict => number(attributes.conflict),
             Column::ReturnScore => attributes.return_score.map(f64::from),
             Column::Tokens => Some(f64::from(attributes.tokens)),
             Column::Step => attributes.step.map(|step| step as f64),
@@ -100,32 +98,6 @@ pub(crate) struct Cited {
 impl From<&Attributes> for Cited {
     fn from(item: &Attributes) -> Self {
         Cited { redacted: item.redacted, layer: item.layer(), episode: item.episode, step: item.step }
-    }
-}
-
-/// The attributes of an item that decide contests of its claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Contestant {
-    pub(crate) layer: Layer,
-    /// The item is active and was not erased.
-    pub(crate) competes: bool,
-    /// Unknown when nobody said.
-    pub(crate) status: Status,
-    pub(crate) episode: Option<u32>,
-    pub(crate) step: Option<u64>,
-    pub(crate) time: Option<i64>,
-}
-
-impl From<&Attributes> for Contestant {
-    fn from(item: &Attributes) -> Self {
-        Contestant {
-            layer: item.layer(),
-            competes: item.active && !item.redacted,
-            status: item.status.unwrap_or(Status::Unknown),
-            episode: item.episode,
-            step: item.step,
-            time: item.time,
-        }
     }
 }
 
@@ -203,15 +175,6 @@ impl AttributeStore {
         match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
             (Some(changed), _) => Ok((changed.step, changed.time)),
             (None, Some(chunk)) => chunk.moment(id.0),
-            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
-    }
-
-    /// The attributes that decide contests of an item's claims.
-    pub(crate) fn contestant(&self, id: ItemId) -> Result<Contestant> {
-        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok(Contestant::from(changed.as_ref())),
-            (None, Some(chunk)) => chunk.contestant(id.0),
             (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
         }
     }

@@ -87,14 +87,6 @@ impl ContentReader {
         Ok(Content { record })
     }
 
-    /// The record of an item as it stands in the log: fields stored in chunks are not joined.
-    pub(crate) fn logged(&self, state: &State, id: ItemId) -> Result<Arc<ItemRecord>> {
-        match self.record(state.location_of(id)?.0)? {
-            Record::Item(record) if record.id == id.0 => Ok(record),
-            _ => Err(Error::Corrupt { what: format!("the log position of item {id} does not hold it") }),
-        }
-    }
-
     /// The record at a log position, without what carries it.
     pub(crate) fn record_at(&self, lsn: u64) -> Result<Record> {
         self.record(lsn)

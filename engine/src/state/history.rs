@@ -120,7 +120,6 @@ pub(crate) enum PriorValue {
     Support(u8),
     Trust(u8, u8),
     Utility(f32, u32),
-    Conflict(Option<u32>),
 }
 
 impl PriorValue {
@@ -146,7 +145,6 @@ impl PriorValue {
         note(trust(before) != trust(after), PriorValue::Trust(before.trust_sources, before.trust_statuses));
         let utility = |of: &Attributes| (of.utility.to_bits(), of.utility_count);
         note(utility(before) != utility(after), PriorValue::Utility(before.utility, before.utility_count));
-        note(before.conflict != after.conflict, PriorValue::Conflict(before.conflict));
         found
     }
 
@@ -177,7 +175,6 @@ impl PriorValue {
                 attributes.trust_statuses = statuses | redacted;
             }
             PriorValue::Utility(utility, count) => (attributes.utility, attributes.utility_count) = (utility, count),
-            PriorValue::Conflict(winner) => attributes.conflict = winner,
         }
         Ok(())
     }
@@ -203,10 +200,10 @@ impl Totals {
             tables::SYMBOL => number(0) < self.symbols,
             tables::SYMBOL_NAME => value_number()? < self.symbols,
             tables::CLAIM => number(0) < self.claims,
-            tables::CLAIM_NAME | tables::CONTEST_CLAIM => last() < self.claims,
-            tables::CLAIM_CONTEST => number(0) < self.claims,
+            tables::CLAIM_NAME => last() < self.claims,
             tables::EXTRACTED => number(0) < self.items,
-            tables::CONTEST_EXTRACTED => number(key.len().saturating_sub(5)) < self.items,
+            // Items of these keys are inverted.
+            tables::EXTRACTED_NAME => !number(key.len().saturating_sub(5)) < self.items,
             tables::RECEIPT => number(0) < self.receipts,
             tables::CLAIM_ITEM => number(4) < self.claims,
             tables::MEMBER_EPISODE => number(0) < self.items,
@@ -226,8 +223,6 @@ impl Totals {
             tables::EDGE_OUT | tables::EDGE_IN => number(0) < self.items && number(5) < self.items,
             tables::EPISODE => number(0) < self.episodes,
             tables::PAGE => number(0) < self.pages,
-            tables::CLAIM_CONTEST => number(0) < self.claims,
-            tables::CONTEST_CLAIM => number(key.len().saturating_sub(4)) < self.claims,
             _ => false,
         }
     }
@@ -262,7 +257,7 @@ impl State {
 
     /// Replaces the attributes of an item and saves their before-image.
     pub(crate) fn set_attributes(&mut self, id: ItemId, attributes: Attributes) -> Result<()> {
-        if id.0 < self.committed_totals.items || self.meta.claims > 0 {
+        if id.0 < self.committed_totals.items {
             return self.replace_attributes(id, self.attributes.get(id)?, attributes);
         }
         self.attributes.set(id, attributes);
@@ -272,9 +267,6 @@ impl State {
     /// The same for an item whose attributes are `before`.
     pub(crate) fn replace_attributes(&mut self, id: ItemId, before: Attributes, after: Attributes) -> Result<()> {
         let is_committed = id.0 < self.committed_totals.items;
-        if is_committed || self.meta.claims > 0 {
-            self.mark_claimant(id, &before, &after)?;
-        }
         if is_committed && !self.before_images.items.contains_key(&id.0) {
             self.before_images.items.insert(id.0, Arc::new(before));
         }
@@ -313,7 +305,8 @@ impl State {
         let totals = self.totals();
         // The first transaction begins at the start of the log, even in a state that was imported.
         let from = if commit == 1 { 0 } else { self.head.position.0 };
-        let row = CommitRow { clock, from, newest_time: self.meta.newest_time, totals };
+        let row =
+            CommitRow { clock, from, newest_time: self.meta.newest_time, latest_time: self.meta.latest_time, totals };
         self.rows.put_new(tables::COMMIT, commit.to_be_bytes(), codec::encode(&row)?);
         self.committed_totals = totals;
         Ok(())
@@ -374,7 +367,6 @@ impl State {
         past.before_images = BeforeImages::default();
         past.clear_caches();
         past.stale_items = Default::default();
-        past.changed_claimants = Default::default();
         for (item, before) in &self.before_images.items {
             past.restore_attributes(*item, &PriorValue::differences(before, &self.attributes.get(ItemId(*item))?))?;
         }
@@ -422,7 +414,7 @@ impl State {
         let meta = &mut self.meta;
         (meta.items, meta.episodes, meta.pages) = (items, episodes, pages);
         (meta.symbols, meta.claims, meta.edges, meta.receipts) = (symbols, claims, edges, receipts);
-        meta.newest_time = row.newest_time;
+        (meta.newest_time, meta.latest_time) = (row.newest_time, row.latest_time);
         meta.commit = commit;
         meta.clock = row.clock;
         self.committed_totals = row.totals;

@@ -33,10 +33,9 @@ enum SourceClass {
 }
 
 impl SourceClass {
-    fn of(source: &Attributes, rules: u8) -> SourceClass {
+    fn from_source(source: &Attributes) -> SourceClass {
         let is_valid = source.active && !source.redacted && source.status != Some(Status::Failed);
-        // Under rules 1 what never had a source is as bad a source as what lost all of them.
-        let lost_support = source.support == Support::Unsupported && (rules < 2 || !source.ungrounded);
+        let lost_support = source.support == Support::Unsupported && !source.ungrounded;
         if !is_valid || lost_support {
             SourceClass::Bad
         } else if source.support == Support::Supported {
@@ -90,8 +89,8 @@ struct SourceSummary {
 }
 
 impl SourceSummary {
-    fn take(&mut self, SourceFacts { id, attributes: source, episodes }: &SourceFacts, rules: u8) {
-        match SourceClass::of(source, rules) {
+    fn take(&mut self, SourceFacts { id, attributes: source, episodes }: &SourceFacts) {
+        match SourceClass::from_source(source) {
             SourceClass::Good => self.good += 1,
             SourceClass::Weak => self.weak += 1,
             SourceClass::Bad => self.bad += 1,
@@ -165,7 +164,7 @@ impl State {
         Ok(dependents)
     }
 
-    /// Recomputes the derived attributes of all stale items and of their dependents, then decides changed contests.
+    /// Recomputes the derived attributes of all stale items and of their dependents.
     pub(crate) fn settle(&mut self) -> Result<()> {
         self.flush_episode_cache()?;
         let mut queue: BTreeSet<(bool, u32)> = BTreeSet::new();
@@ -190,7 +189,7 @@ impl State {
                 queue.insert((is_theme, dependent.0));
             }
         }
-        self.decide_contests()
+        Ok(())
     }
 
     /// Marks the dependents of a changed item as stale.
@@ -215,7 +214,6 @@ impl State {
             attributes.trust_of_trace();
             return Ok((attributes, false));
         }
-        let rules = self.rules()?;
         let mut summary = SourceSummary::default();
         for source in self.sources_among(out.iter().copied(), id, attributes.layer())? {
             if known.source.as_ref().is_none_or(|known| known.id != source) {
@@ -223,7 +221,7 @@ impl State {
                 let episodes = self.episodes_of(source, &attributes)?;
                 known.source = Some(SourceFacts { id: source, attributes, episodes });
             }
-            known.source.iter().for_each(|source| summary.take(source, rules));
+            known.source.iter().for_each(|source| summary.take(source));
         }
         attributes.support = summary.support();
         attributes.trust_sources = summary.trust_sources;
@@ -238,9 +236,8 @@ impl State {
             inherits(Inherited::VERSION),
         );
         if status {
-            // Under rules 1 one failed source makes its dependents failed.
-            let valid = summary.worst_valid_status.filter(|_| rules >= 2);
-            attributes.status = valid.or(summary.worst_status);
+            // Failed only if all sources are.
+            attributes.status = summary.worst_valid_status.or(summary.worst_status);
         }
         if source {
             attributes.source = summary.lowest_source;

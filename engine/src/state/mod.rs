@@ -14,14 +14,13 @@ pub(crate) mod adjacency;
 pub(crate) mod apply;
 pub(crate) mod attributes;
 pub(crate) mod claims;
+pub(crate) mod conflicts;
 pub(crate) mod content;
-pub(crate) mod contest_stamps;
 pub(crate) mod covered_items;
 pub(crate) mod embedder;
 pub(crate) mod episode_cache;
-pub(crate) mod extracted;
+pub(crate) mod frame_texts;
 pub(crate) mod history;
-pub(crate) mod judge;
 pub(crate) mod layers;
 pub(crate) mod lineage;
 pub(crate) mod name_cache;
@@ -30,7 +29,6 @@ pub(crate) mod reader_position;
 pub(crate) mod record_tree;
 pub(crate) mod replay;
 pub(crate) mod settings;
-pub(crate) mod standings;
 pub(crate) mod vectors;
 pub(crate) mod vectors_in_log;
 
@@ -42,7 +40,6 @@ use crate::records::tables::Totals;
 use crate::records::tables::{self, EdgeRow, Meta, PageRow, PointersRow};
 use crate::state::adjacency::Ends;
 use crate::state::attributes::{AttributeStore, Cited};
-use crate::state::contest_stamps::ContestStamps;
 use crate::state::episode_cache::EpisodeCache;
 use crate::state::history::BeforeImages;
 use crate::state::layers::{LayerIndex, analyzer, empty_layers};
@@ -96,10 +93,6 @@ pub(crate) struct State {
     pub(crate) layers: [LayerIndex; 3],
     /// Items whose derived attributes are outdated. Empty whenever the state is read or committed.
     pub(crate) stale_items: OrdSet<u32>,
-    /// Items with changes that may decide contests of claims.
-    pub(crate) changed_claimants: OrdSet<u32>,
-    /// Tells which contests of claims changed since a standing was kept.
-    pub(crate) contest_stamps: ContestStamps,
     /// Rows and attributes changed by the transaction in progress, as they were before it.
     pub(crate) before_images: BeforeImages,
     /// The totals after the last commit.
@@ -122,8 +115,6 @@ pub(crate) struct LookupCache {
     pub(crate) page_tokens: OnceLock<u64>,
     /// The explicitly set settings.
     settings: OnceLock<Arc<BTreeMap<String, String>>>,
-    /// The setting `rules`.
-    pub(crate) rules: OnceLock<u8>,
     /// The extractor of claims, if they are extracted.
     pub(crate) extraction: OnceLock<Option<Arc<ExtractOptions>>>,
     /// True if any item's current key differs from the one in its record.
@@ -140,7 +131,6 @@ pub(crate) struct Savepoint {
     rows: layered::Savepoint,
     attributes: layered::Savepoint,
     stale_items: OrdSet<u32>,
-    contest_stamps: ContestStamps,
     episode_cache: Option<EpisodeCache>,
     before_images: BeforeImages,
 }
@@ -155,8 +145,6 @@ impl State {
             attributes: AttributeStore::default(),
             layers: empty_layers(analyzer("english")),
             stale_items: Default::default(),
-            changed_claimants: Default::default(),
-            contest_stamps: Default::default(),
             before_images: Default::default(),
             committed_totals: Default::default(),
             is_past: false,
@@ -185,7 +173,6 @@ impl State {
             rows: self.rows.savepoint(),
             attributes: self.attributes.savepoint(),
             stale_items: self.stale_items.clone(),
-            contest_stamps: self.contest_stamps.clone(),
             episode_cache: self.episode_cache.clone(),
             before_images: self.before_images.clone(),
         }
@@ -203,7 +190,6 @@ impl State {
         self.rows.roll_back(savepoint.rows);
         self.attributes.roll_back(savepoint.attributes);
         self.stale_items = savepoint.stale_items;
-        self.contest_stamps = savepoint.contest_stamps;
         self.episode_cache = savepoint.episode_cache;
         self.before_images = savepoint.before_images;
         self.lookup_cache = LookupCache::default();

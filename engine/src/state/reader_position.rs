@@ -28,6 +28,8 @@ pub(crate) struct ReaderPosition {
     pub(crate) reader: Reader,
     pub(crate) episode: Option<u32>,
     pub(crate) version: Option<VersionNumber>,
+    /// The latest time that is seen, in any episode.
+    pub(crate) until: Option<i64>,
 }
 
 /// A version known to the database, or one that no item has, which makes every stated version foreign.
@@ -53,8 +55,9 @@ impl Window {
 }
 
 impl ReaderPosition {
-    /// Resolves the position a statement gives within `episodes`. Missing parts default to the newest in the
-    /// database.
+    /// Resolves the position a statement gives within `episodes`. The time defaults to the newest one that is not after
+    /// the clock of its commit, of the one episode in scope or of all; the version to the one that the episode states,
+    /// else to the prevailing one of its last traces.
     pub(crate) fn find(state: &State, episodes: Option<&[u32]>, given: &Reader, now: i64) -> Result<ReaderPosition> {
         let episode = match (&given.episode, episodes) {
             (Some(id), _) => state.episode_number(id)?,
@@ -67,12 +70,21 @@ impl ReaderPosition {
             None => state.meta.newest_time,
         };
         let wall = settings::value(state, "clock")? == "wall";
-        let time = given.time.or(if wall { Some(now) } else { newest_time });
+        let default = if wall { Some(now) } else { newest_time };
+        let time = given.time.or(default);
+        // A position that is stated hides what is later; else only what is later than the last commit is hidden.
+        let until = given.time.filter(|stated| Some(*stated) != default).or(match wall {
+            true => Some(now),
+            false => state.meta.newest_time,
+        });
         let (step, version) = match &row {
             Some(row) => {
-                let of_traces = row.newest_version.map(|number| state.symbol_name(number)).transpose()?;
-                let newest_version = of_traces.or_else(|| row.version.clone());
-                (given.step.or(row.newest_step), given.version.clone().or(newest_version))
+                let prevailing = || row.prevailing_version().map(|number| state.symbol_name(number)).transpose();
+                let version = match given.version.as_ref().or(row.version.as_ref()) {
+                    Some(version) => Some(version.clone()),
+                    None => prevailing()?,
+                };
+                (given.step.or(row.newest_step), version)
             }
             None => (given.step, given.version.clone()),
         };
@@ -81,22 +93,17 @@ impl ReaderPosition {
             None => None,
         };
         let reader = Reader { episode: row.map(|row| row.id.clone()), step, time, version };
-        Ok(ReaderPosition { reader, episode, version: number })
+        Ok(ReaderPosition { reader, episode, version: number, until })
     }
 
-    /// Returns true if an item of the reader's episode is later than the reader, which hides it.
+    /// Returns true if an item is later than the reader, which hides it: of a greater step in the reader's episode, or
+    /// of a later time in any. Themes are never later.
     pub(crate) fn is_ahead(&self, item: &Attributes) -> bool {
-        item.layer() != Layer::Theme && self.is_behind(item.episode, item.step, item.time)
-    }
-
-    /// Returns true if the reader is in this episode and stands before this step or this time.
-    pub(crate) fn is_behind(&self, episode: Option<u32>, step: Option<u64>, time: Option<i64>) -> bool {
-        if self.episode.is_none() || episode != self.episode {
-            return false;
-        }
-        let by_step = matches!((step, self.reader.step), (Some(step), Some(reader)) if step > reader);
-        let by_time = matches!((time, self.reader.time), (Some(time), Some(reader)) if time > reader);
-        by_step || by_time
+        let in_episode = self.episode.is_some() && item.episode == self.episode;
+        let by_step =
+            in_episode && matches!((item.step, self.reader.step), (Some(step), Some(reader)) if step > reader);
+        let by_time = matches!((item.time, self.until), (Some(time), Some(until)) if time > until);
+        item.layer() != Layer::Theme && (by_step || by_time)
     }
 
     /// Steps between an item and the reader; defined only within one episode.

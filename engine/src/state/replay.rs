@@ -62,7 +62,7 @@ pub(crate) fn replay_rows(
         return Ok(own);
     }
     for (lsn, EffectiveRecord { record, erased }) in &transaction.told {
-        let place = RecordLocation { commit: transaction.number.0, lsn: *lsn };
+        let place = RecordLocation { commit: transaction.number.0, lsn: *lsn, clock: transaction.time_us };
         if *erased {
             state.apply_erased(record, place)?;
             continue;

@@ -3,18 +3,17 @@
 //!
 //! | name | values | default |
 //! |---|---|---|
-//! | `rules` | version of what is derived and how it is ranked: 1, 2; 2 in a new database | `1` |
-//! | `profile` | `default`, `helm`, `archive`, `agent` | `default`; `agent` under rules 1 |
+//! | `profile` | `default`, `helm`, `archive`, `agent` | `default` |
 //! | `claims` | `extract`, `none`: whether claims are extracted from what is written | `extract` |
 //! | `claims.ignore` | names that make no claims, separated by commas | none |
-//! | `contest.window` | time within which contradicting claims leave a contest open | `1m` |
 //! | `consolidate.limit` | recalls that one `consolidate` makes for an episode (HELM Table 11) | `5` |
 //! | `clock` | `reader` (newest item), `wall` | `reader` |
 //! | `page.tokens` | tokens a memory page holds (TierMem B.2) | `1000` |
 //! | `recency.half-life` | a duration | `1d` |
 //! | `stale.steps` | steps after which an item is stale (HELM A.6) | `200` |
 //! | `stale.age` | age after which an item is stale (HELM A.6) | `7d` |
-//! | `recall.fold` | cosine above which a row restates another, up to 1 | `0.9` |
+//! | `frame.near` | cosine that a newer value may lack to the best one and still stand first | `0.17` |
+//! | `frame.slots` | the same where two values differ in several places | `0.13` |
 //! | `audit` | `none`, `reads`: whether every recall leaves a read in the log | `none` |
 //! | `router` | `built-in`, or a fitted linear router as JSON (TierMem D) | `built-in` |
 //! | `analyser` | `english`, `none`: how words are stemmed; before the first item | `english` |
@@ -37,18 +36,17 @@ const BUILT_IN: &str = "built-in";
 
 /// Every setting with its default.
 pub(crate) const SETTINGS: &[(&str, &str)] = &[
-    ("rules", "1"),
-    ("profile", "agent"),
+    ("profile", "default"),
     ("claims", "extract"),
     ("claims.ignore", ""),
-    ("contest.window", "1m"),
     ("consolidate.limit", "5"),
     ("clock", "reader"),
     ("page.tokens", "1000"),
     ("recency.half-life", "1d"),
     ("stale.steps", "200"),
     ("stale.age", "7d"),
-    ("recall.fold", "0.9"),
+    ("frame.near", "0.17"),
+    ("frame.slots", "0.13"),
     ("audit", "none"),
     ("analyser", "english"),
     ("router", BUILT_IN),
@@ -72,7 +70,6 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
         _ => Err(wrong("a duration such as 12h or 7d")),
     };
     match name {
-        "rules" => one_of(&["1", "2"]),
         "claims" => one_of(&["extract", "none"]),
         "claims.ignore" => Ok(value.to_owned()),
         "profile" => one_of(holotype_query::attributes::PROFILES),
@@ -82,10 +79,10 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
         "analyser" => one_of(&["english", "none"]),
         "audit" => one_of(&["none", "reads"]),
         "page.tokens" | "stale.steps" | "consolidate.limit" => count(),
-        "recency.half-life" | "stale.age" | "contest.window" => duration(),
-        "recall.fold" => match value.parse::<f64>() {
-            Ok(share) if (0.0..=1.0).contains(&share) => Ok(value.to_owned()),
-            _ => Err(wrong("a number from 0 to 1")),
+        "recency.half-life" | "stale.age" => duration(),
+        "frame.near" | "frame.slots" => match value.parse::<f64>() {
+            Ok(margin) if (0.0..=2.0).contains(&margin) => Ok(value.to_owned()),
+            _ => Err(wrong("a number from 0 to 2")),
         },
         _ if name.starts_with(PROMPT) => prompt(name, value),
         embedder::FINGERPRINT => embedder::canonical(value),
@@ -136,9 +133,6 @@ pub(crate) fn value(state: &State, name: &str) -> Result<String> {
     if let Some(stated) = state.setting(name)? {
         return Ok(stated);
     }
-    if name == "profile" && state.rules()? >= 2 {
-        return Ok("default".to_owned());
-    }
     let default = SETTINGS.iter().find(|(known, _)| *known == name).map_or("", |(_, default)| *default);
     Ok(default.to_owned())
 }
@@ -155,22 +149,6 @@ pub(crate) fn page_tokens(state: &State) -> Result<u64> {
 pub(crate) fn ignored(state: &State) -> Result<Vec<String>> {
     let names = value(state, "claims.ignore")?;
     Ok(names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
-}
-
-/// Two contradicting claims closer than this leave their contest open, in microseconds.
-pub(crate) fn contest_window(state: &State) -> Result<i64> {
-    duration(state, "contest.window")
-}
-
-impl State {
-    /// The version of the rules that derive and rank.
-    pub(crate) fn rules(&self) -> Result<u8> {
-        if let Some(rules) = self.lookup_cache.rules.get() {
-            return Ok(*rules);
-        }
-        let rules = self.setting("rules")?.and_then(|rules| rules.parse().ok()).unwrap_or(1);
-        Ok(*self.lookup_cache.rules.get_or_init(|| rules))
-    }
 }
 
 /// Recalls that one `consolidate` makes for an episode.
@@ -190,8 +168,9 @@ pub(crate) fn half_life(state: &State) -> Result<i64> {
     duration(state, "recency.half-life")
 }
 
-pub(crate) fn fold(state: &State) -> Result<f32> {
-    parse(state, "recall.fold")
+/// The cosines that a newer value of a frame may lack: with one difference, and with several.
+pub(crate) fn frame_margins(state: &State) -> Result<(f32, f32)> {
+    Ok((parse(state, "frame.near")?, parse(state, "frame.slots")?))
 }
 
 fn number(state: &State, name: &str) -> Result<u64> {

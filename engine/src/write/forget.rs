@@ -514,8 +514,7 @@ impl State {
     fn forget_item(&mut self, id: ItemId, forgotten: &RedactionScope<'_>) -> Result<()> {
         let mut attributes = self.attributes(id)?;
         (attributes.redacted, attributes.has_vector, attributes.speaker) = (true, false, None);
-        attributes.conflict = None;
-        self.forget_extracted(id, &attributes)?;
+        self.forget_extracted(id)?;
         self.attributes.set(id, attributes);
         self.forget_vectors(id)?;
         for (key, _) in self.scan(tables::CHUNK, &tables::numbers([id.0]))? {
@@ -526,7 +525,6 @@ impl State {
             if let Some(claim) = self.get::<ClaimRow>(tables::CLAIM, &tables::numbers([number]))? {
                 self.rows.delete(tables::CLAIM_NAME, tables::claim_name(&claim.name, number));
             }
-            self.withdraw_claim(number)?;
             self.rows.delete(tables::CLAIM, tables::numbers([number]));
             self.rows.delete(tables::CLAIM_ITEM, key);
         }

@@ -7,7 +7,7 @@
 //! With the setting `audit = reads` every recall appends a *read* record, a receipt without the statement. It is not
 //! synced by itself and is listed among the events.
 
-use crate::read::answer::Answer;
+use crate::read::answer::{Answer, Citation, Row};
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{ReadRecord, ReceiptRecord, RowRecord};
 use crate::records::tables;
@@ -57,12 +57,16 @@ pub(crate) fn read(answer: &Answer) -> ReadRecord {
 }
 
 fn rows(answer: &Answer) -> Vec<RowRecord> {
-    let row = |row: &crate::read::answer::Row| RowRecord { item: row.item.0, hash: hash(&row.to_json(None)) };
+    let row = |row: &Row| RowRecord { item: row.item.0, hash: hash(&row.to_json(None)) };
     answer.rows.iter().map(row).collect()
 }
 
 fn spans(answer: &Answer) -> Vec<[u8; 32]> {
-    let shown = answer.rows.iter().flat_map(|row| &row.citations).filter_map(|citation| citation.text.as_ref());
+    fn of_lines(row: &Row) -> impl Iterator<Item = &Citation> {
+        row.lines.iter().flat_map(|line| &line.citations)
+    }
+    let cited = answer.rows.iter().flat_map(|row| row.citations.iter().chain(of_lines(row)));
+    let shown = cited.filter_map(|citation| citation.text.as_ref());
     shown.map(|text| *blake3::hash(text.as_bytes()).as_bytes()).collect()
 }
 

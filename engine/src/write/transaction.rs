@@ -41,7 +41,7 @@ use crate::options::Durability;
 use crate::read::item_attributes::ItemAttributes;
 use crate::read::limits::{Meter, refill_memory};
 use crate::read::snapshot::Snapshot;
-use crate::records::record::{Field, FieldValue, ItemRecord, LinkRecord, Record, SettingRecord};
+use crate::records::record::{Field, FieldValue, ItemRecord, LinkRecord, Record};
 use crate::state::State;
 use crate::state::apply::RecordLocation;
 use crate::state::content::{CHUNK_LEN, Content, ContentReader, OwnItems, split_chunks};
@@ -97,8 +97,6 @@ pub struct Transaction<'db> {
     /// The running hash of the open page that the last trace joined; closing the page then reads no trace.
     page: Option<OpenPage>,
     bytes: u64,
-    /// The number of records that the first transaction of a database begins with: its rules.
-    preamble: usize,
     time: i64,
     /// True if callers may use generated keys (`~COMMIT.N`), as the import of an export does.
     accepts_generated_keys: bool,
@@ -135,7 +133,7 @@ impl<'db> Transaction<'db> {
         let page = writer.open_page.take();
         let draft = std::mem::take(&mut writer.draft);
         let time = core.now().max(state.meta.clock);
-        let mut transaction = Transaction {
+        Ok(Transaction {
             core,
             writer,
             state,
@@ -144,7 +142,6 @@ impl<'db> Transaction<'db> {
             own: OwnItems::new(),
             page,
             bytes: 0,
-            preamble: 0,
             time,
             accepts_generated_keys: false,
             erase: Vec::new(),
@@ -154,13 +151,7 @@ impl<'db> Transaction<'db> {
             meter: None,
             open: core.mark_open(),
             turn,
-        };
-        if transaction.state.meta.commit == 0 && core.options.rules > 1 {
-            let value = core.options.rules.to_string();
-            transaction.push(Record::Setting(SettingRecord { name: "rules".to_owned(), value }))?;
-            transaction.preamble = 1;
-        }
-        Ok(transaction)
+        })
     }
 
     /// The commit number of this transaction.
@@ -170,7 +161,7 @@ impl<'db> Transaction<'db> {
 
     /// The number of staged records.
     pub fn len(&self) -> usize {
-        self.records.len() - self.preamble
+        self.records.len()
     }
 
     /// True if no record is staged.
@@ -464,7 +455,7 @@ impl<'db> Transaction<'db> {
         if self.bytes + len > limit {
             return Err(Error::Limit { what: "the size of a transaction in bytes", limit, needed: self.bytes + len });
         }
-        self.state.apply(record, RecordLocation { commit: self.number(), lsn: 0 })?;
+        self.state.apply(record, RecordLocation { commit: self.number(), lsn: 0, clock: self.time })?;
         self.bytes += len;
         Ok(())
     }
@@ -539,6 +530,9 @@ impl<'db> Transaction<'db> {
         self.state.settle()?;
         self.state.finish_commit(self.state.meta.commit + 1, self.time)?;
         let forgets = !self.erase.is_empty();
+        if forgets {
+            self.core.frame_texts.clear();
+        }
         let prepared = self.core.log.prepare_draft(std::mem::take(&mut self.draft))?;
         let (appended, redaction) = self.core.log.append_prepared_redaction(&prepared, &self.erase, self.time)?;
         self.writer.draft = prepared.into_draft();

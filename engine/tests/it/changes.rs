@@ -28,7 +28,7 @@ fn keys(changes: impl Iterator<Item = holotype::Result<CommittedChange>>) -> Vec
 #[test]
 fn every_kind_of_change_is_told_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { rules: 1, ..Options::default() };
+    let options = Options::default();
     let database = Holotype::create(dir.path().join("db"), options).unwrap();
     let since = database.head().commit.0;
     let mut transaction = database.begin().unwrap();

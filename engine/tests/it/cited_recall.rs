@@ -169,7 +169,7 @@ fn an_output_that_is_too_long_is_told_so() {
 fn a_question_without_evidence_asks_no_generator() {
     let (memory, script) = run(&CitedRecall::new("passport of Zaphod").in_episode("trip"), &["x"], 3);
     assert_eq!((memory.text.as_str(), script.prompts.len()), ("<memory></memory>", 0));
-    assert!(!memory.evidence.covered && memory.check.is_none() && !memory.fell_back);
+    assert!(!memory.evidence.answerable && memory.check.is_none() && !memory.fell_back);
 }
 
 #[test]

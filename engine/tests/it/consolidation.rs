@@ -35,7 +35,7 @@ fn write(random: &mut Random, transaction: &mut Transaction<'_>, said: &mut Vec<
         let text = match random.below(3) {
             0 => format!("look(thing {subject}): price = ${price}"),
             1 => format!("{{\"thing\":\"{subject}\",\"price\":{price},\"currency\":\"USD\"}}"),
-            _ => format!("The price of thing {subject} is ${price}."),
+            _ => format!("Thing {subject}'s price: ${price}"),
         };
         let status = [Status::Success, Status::Success, Status::Unknown, Status::Failed][random.below(4) as usize];
         // Six hours, or thirty seconds, apart.
@@ -72,7 +72,8 @@ fn score(said: &Said, now: i64) -> f64 {
 fn is_contested(winner: &Said, other: &Said, tau: Option<f64>, now: i64) -> bool {
     match tau {
         Some(tau) => score(winner, now) - score(other, now) < tau,
-        None => winner.status == other.status && (winner.time - other.time).abs() < 60 * SECOND,
+        // Within an episode the step decides where times are equal.
+        None => false,
     }
 }
 

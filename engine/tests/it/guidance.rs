@@ -146,7 +146,7 @@ fn a_lift_from_thirty_facts_asks_for_three_votes_and_other_sessions_keep_their_f
     }
     let keys =
         |statement: &str| -> Vec<String> { ask(&database, statement).rows.into_iter().map(|row| row.key).collect() };
-    let lifted = keys("recall 'wedding by the sea' through facts 30 -> lift to episodes 5 limit 100");
+    let lifted = keys("recall 'wedding by the sea' through facts 30 -> lift to episodes 5 limit 100 lines none");
     assert!(lifted.iter().any(|key| key.starts_with("t-a")) && lifted.iter().any(|key| key.starts_with("t-b")));
     assert!(!lifted.iter().any(|key| key.starts_with("t-c")), "two votes are too few: {lifted:?}");
     assert!(lifted.contains(&"c0".to_owned()) && lifted.contains(&"c1".to_owned()));

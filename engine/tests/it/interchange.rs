@@ -29,7 +29,7 @@ impl Desk {
 
     fn database(&self) -> Holotype {
         let clock = Arc::new(FixedClock(1_767_607_200_000_000));
-        Holotype::create(self.path("holo"), Options { clock, rules: 1, ..Options::default() }).unwrap()
+        Holotype::create(self.path("holo"), Options { clock, ..Options::default() }).unwrap()
     }
 
     fn vectors(&self, precision: Precision, rows: &[&[f32]]) -> NpyReader {

@@ -1,6 +1,7 @@
 //! Tests of the engine through its public face. One binary a crate: a hundred of them took most of the build.
 
 mod adjacency;
+mod answers;
 mod auditing;
 mod batch;
 mod builder;
@@ -10,7 +11,6 @@ mod citations;
 mod cited_recall;
 mod concurrency;
 mod consolidation;
-mod contests;
 mod crash;
 mod cut_files;
 mod damage;
@@ -42,6 +42,7 @@ mod logged_vectors;
 mod memory_loop;
 mod merges;
 mod model;
+mod nothing_hidden;
 mod observed;
 mod oracle;
 mod plugmem;
@@ -58,14 +59,12 @@ mod refusals;
 mod retain;
 mod rollouts;
 mod routing;
-mod rules;
 mod salvage;
 mod settings;
 mod several;
 mod shown;
 mod small_memory;
 mod space;
-mod standings;
 mod statements;
 mod tiermem;
 mod training;

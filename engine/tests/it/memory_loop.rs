@@ -121,7 +121,8 @@ fn recalled_tokens_of_a_step_are_limited() {
     let database = database();
     let mut transaction = database.begin().unwrap();
     for step in 0..50 {
-        let text = format!("UA123 price number {step}: {}", "some words that take room ".repeat(4));
+        let words: Vec<String> = (0..16).map(|nth| format!("w{}", (step * 31 + nth * nth * 7) % 997)).collect();
+        let text = format!("UA123 price number {step}: {}", words.join(" "));
         transaction.record(NewTrace::turn("trip", text).step(step)).unwrap();
     }
     transaction.commit(Durability::Sync).unwrap();
@@ -166,8 +167,7 @@ fn a_controller_may_ask_in_its_own_words_and_sees_what_is_new() {
 fn a_long_observation_is_refined_and_points_to_its_bytes() {
     let database = database();
     let filler = "<div>nothing of interest here</div>\n".repeat(30);
-    let text =
-        format!("{filler}The gate of flight UA123 is D24.\n{filler}The price of flight UA123 is $450.\n{filler}");
+    let text = format!("{filler}Gate of flight UA123: D24\n{filler}Price of flight UA123: $450\n{filler}");
     let mut memory = MemoryLoop::new(&database, "trip", HeuristicController::default());
     let outcome = memory.step(observed(1, &text), None).unwrap();
     let snapshot = database.snapshot();

@@ -154,14 +154,16 @@ impl<'s> Account<'s> {
         let reader = match asked.episode {
             Some(episode) => {
                 let last = here.iter().rev().max_by_key(|item| item.step);
-                let version = here.iter().rfind(|item| item.step == last.and_then(|last| last.step));
+                let mut with_version: Vec<_> = here.iter().filter(|item| item.version.is_some()).collect();
+                with_version.sort_by_key(|item| item.step);
+                let recent = &with_version[with_version.len().saturating_sub(10)..];
+                let count = |of: &&&&ItemAttributes| recent.iter().filter(|item| item.version == of.version).count();
+                let prevailing = recent.iter().max_by_key(count);
                 (
                     Some(episode.to_owned()),
                     asked.step.or(last.and_then(|last| last.step)),
                     here.iter().filter_map(|item| item.time).max(),
-                    version.and_then(|item| item.version.clone()).or_else(|| {
-                        here.iter().filter(|item| item.version.is_some()).max_by_key(|item| item.step)?.version.clone()
-                    }),
+                    prevailing.and_then(|item| item.version.clone()),
                 )
             }
             None => (

@@ -20,7 +20,7 @@ const RECORD: &str = "record turn 'she was running' in episode 'e' with key = 't
 fn the_analyser_holds_from_when_it_is_set() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("memory.holo");
-    let options = Options { rules: 1, ..Options::with_space(Space::new("test", 2)) };
+    let options = Options { profile: Some("agent".to_owned()), ..Options::with_space(Space::new("test", 2)) };
     let database = Holotype::create(&path, options).unwrap();
     database.query("set analyser = none", &Params::new()).unwrap();
     database.query(RECORD, &Params::new()).unwrap();

@@ -22,7 +22,7 @@ const REFERENCE: &str = include_str!("../../../docs/query-language.md");
 const CLOCK: i64 = 1_767_657_600_000_000;
 
 fn story(options: Options) -> Holotype {
-    let options = Options { clock: Arc::new(FixedClock(CLOCK)), rules: 1, ..options };
+    let options = Options { clock: Arc::new(FixedClock(CLOCK)), ..options };
     let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).unwrap();
     let report =
         import(&database, "story.jsonl", STORY.as_bytes(), None, &ImportOptions::default(), &mut |_| {}).unwrap();
@@ -70,7 +70,8 @@ fn render_answer(answer: &Answer, text: &mut String) {
         at.version.clone(),
     ];
     let moment: Vec<String> = moment.into_iter().flatten().collect();
-    let _ = writeln!(text, "at {}; {}", moment.join(", "), if answer.covered { "covered" } else { "not covered" });
+    let _ =
+        writeln!(text, "at {}; {}", moment.join(", "), if answer.answerable { "answerable" } else { "not answerable" });
     if let Some(returns) = &answer.returns {
         for row in &answer.rows {
             let _ = writeln!(text, "{}", row.to_json(Some(returns)));
@@ -88,10 +89,13 @@ fn render_answer(answer: &Answer, text: &mut String) {
                 "{}",
                 row.relaxed.iter().map(|flaw| format!(" | in spite of {flaw}")).collect::<String>()
             );
+            for line in &row.lines {
+                let _ = writeln!(text, "  {} {}: {}", line.key, line.label, line.text);
+            }
+            if !row.folded.is_empty() {
+                let _ = writeln!(text, "  folded {}", row.folded.join(", "));
+            }
         }
-    }
-    if !answer.contested.is_empty() {
-        let _ = writeln!(text, "contested: {}", answer.contested.join(", "));
     }
     for note in &answer.notes {
         let _ = writeln!(text, "note: {note}");

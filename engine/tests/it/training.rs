@@ -17,7 +17,7 @@ const STORY: &str = "
     record turn 'The weather is fine.' in episode 'e' with key = 't4', step = 4, time = '2026-01-03T00:00:00Z';
     record turn 'A secret.' in episode 'e' with key = 't5', step = 5, time = '2026-01-03T00:00:00Z';
     remember fact 'UA123 costs $450' from 't3', 't5' with key = 'r1';
-    remember fact 'UA123 costs $999' from 't2' with key = 'r2';
+    remember fact 'Price of UA123: $999' from 't2' with key = 'r2';
     remember theme 'flights' ungrounded with key = 'th';
     link 'r1' parent 'th'";
 

@@ -3,7 +3,7 @@
 use crate::ast::{Flaw, Predicate};
 use crate::span::Spanned;
 use crate::value::{Arg, Duration, Name, Time};
-use crate::words::{Channel, EscalateMode, Noun, Part};
+use crate::words::{Channel, EscalateMode, Lines, Noun, Part};
 
 /// The clauses of a recall, in the order they are printed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,10 +32,12 @@ pub struct Clauses {
     pub as_of: Option<Spanned<AsOf>>,
     /// `budget n tokens`.
     pub budget: Option<Spanned<Budget>>,
-    /// `abstain below x`.
+    /// `abstain [below x]`.
     pub abstain: Option<Spanned<Abstain>>,
     /// `limit n [skip n]`.
     pub limit: Option<Spanned<Limit>>,
+    /// `lines all` or `lines none`.
+    pub lines: Option<Spanned<Lines>>,
     /// `with receipt`.
     pub receipt: Option<Spanned<WithReceipt>>,
     /// `return …`.
@@ -207,11 +209,11 @@ pub struct Budget {
     pub tokens: Spanned<Arg<u64>>,
 }
 
-/// `abstain below x`.
+/// `abstain [below x]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Abstain {
-    /// Evidence weaker than this gives no rows.
-    pub below: Spanned<Arg<f64>>,
+    /// Evidence weaker than this gives no rows; without it, a question that is not answerable gives none.
+    pub below: Option<Spanned<Arg<f64>>>,
 }
 
 /// `limit n [skip n]`.

@@ -146,6 +146,7 @@ fn clauses(clauses: &mut Clauses, b: &mut Binder<'_>) {
         budget,
         abstain,
         limit: rows,
+        lines: _,
         receipt: _,
         returns: _,
     } = clauses;
@@ -171,7 +172,7 @@ fn clauses(clauses: &mut Clauses, b: &mut Binder<'_>) {
     moment.iter_mut().for_each(|it| reader(it, b));
     past.iter_mut().for_each(|it| as_of(it, b));
     budget.iter_mut().for_each(|budget| b.count(&mut budget.tokens));
-    abstain.iter_mut().for_each(|abstain| b.number(&mut abstain.below));
+    abstain.iter_mut().flat_map(|abstain| &mut abstain.below).for_each(|below| b.number(below));
     rows.iter_mut().for_each(|it| limit(it, b));
 }
 

@@ -26,6 +26,7 @@ impl Clauses {
             budget,
             abstain,
             limit,
+            lines,
             receipt,
             returns,
         } = self;
@@ -41,8 +42,12 @@ impl Clauses {
         push(pieces, "at ", reader);
         push(pieces, "as of ", as_of);
         pieces.extend(budget.iter().map(|budget| format!("budget {} tokens", budget.tokens)));
-        pieces.extend(abstain.iter().map(|abstain| format!("abstain below {}", abstain.below)));
+        pieces.extend(abstain.iter().map(|abstain| match &abstain.below {
+            Some(below) => format!("abstain below {below}"),
+            None => "abstain".to_owned(),
+        }));
         push(pieces, "limit ", limit);
+        pieces.extend(lines.iter().map(|lines| format!("lines {}", lines.node)));
         pieces.extend(receipt.iter().map(|_| "with receipt".to_owned()));
         push(pieces, "return ", returns);
     }

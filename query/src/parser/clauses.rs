@@ -11,7 +11,7 @@ use crate::ast::{
 use crate::error::Error;
 use crate::span::{Span, Spanned};
 use crate::token::TokenKind;
-use crate::words::{Channel, Direction, EscalateMode, Part};
+use crate::words::{Channel, Direction, EscalateMode, Lines, Part};
 
 /// The words that begin a clause, with the words of which one has to follow.
 const CLAUSE_STARTS: &[(&str, &[&str])] = &[
@@ -30,6 +30,7 @@ const CLAUSE_STARTS: &[(&str, &[&str])] = &[
     ("abstain", &[]),
     ("order", &["by"]),
     ("limit", &[]),
+    ("lines", Lines::WORDS),
     ("with", &["receipt"]),
     ("return", &[]),
 ];
@@ -123,6 +124,9 @@ impl Parser<'_> {
         } else if self.eat_word("limit") {
             let limit = self.rest(start, Self::limit)?;
             self.place(&mut clauses.limit, limit, "limit");
+        } else if self.eat_word("lines") {
+            let lines = self.rest(start, |p| p.expect_one_of(Lines::ALL, Lines::WORDS).map(|lines| lines.node))?;
+            self.place(&mut clauses.lines, lines, "lines");
         } else if self.eat_word("with") {
             let receipt = self.rest(start, |p| p.expect_word("receipt").map(|_| WithReceipt))?;
             self.place(&mut clauses.receipt, receipt, "with receipt");
@@ -417,8 +421,7 @@ impl Parser<'_> {
     }
 
     fn abstain(&mut self) -> Parsed<Abstain> {
-        self.expect_word("below")?;
-        Ok(Abstain { below: self.number()? })
+        Ok(Abstain { below: if self.eat_word("below") { Some(self.number()?) } else { None } })
     }
 
     fn limit(&mut self) -> Parsed<Limit> {

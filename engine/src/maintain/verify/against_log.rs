@@ -13,14 +13,12 @@ use crate::model::plural::counted;
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::tables;
 use crate::state::State;
-use crate::state::content::{ContentReader, OwnItems};
 use crate::state::record_tree;
 use crate::state::replay::{Decoded, replay_rows};
 use crate::{Error, Result};
 use holotype_storage::Error as Storage;
 use holotype_storage::SmallBytes;
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// The limit of memory for rows and attributes.
 const MEMORY: u64 = 256 << 20;
@@ -66,7 +64,6 @@ pub(super) fn verify(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyRe
             Err(error) => return Err(error),
         }
     }
-    fresh.extract_pending(&ContentReader { log: Arc::clone(&snapshot.core.log), own: OwnItems::new() })?;
     let skipped = fresh.skipped.drain(..);
     report.faults.extend(skipped.map(|what| {
         in_catalog(format!("{what}; the transaction is left out; `holotype salvage` writes a database without it"))

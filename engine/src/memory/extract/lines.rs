@@ -1,6 +1,6 @@
-//! Claims of text that is read line by line: calls, keys with values, tables; what remains is prose.
+//! Claims of text that is read line by line: calls, keys with values, tables. Sentences make no claims.
 
-use super::{Claims, prose, subject};
+use super::{Claims, subject};
 
 /// Arguments of a call that say how to answer and not about what.
 const OPTIONS: [&str; 26] = [
@@ -159,7 +159,7 @@ fn about_arguments(arguments: &str) -> String {
     words.join(" ")
 }
 
-/// A line or what a call returned: pairs with `=` or `:`, JSON, else prose.
+/// A line, or the result of a call: pairs with `=` or `:`.
 fn segment(about: &str, text: &str, claims: &mut Claims<'_>) {
     let is_pair = |part: &str| pair_count(part) > 0;
     let is_key = |part: &str| !is_pair(part) && part.contains(": ");
@@ -179,14 +179,8 @@ fn segment(about: &str, text: &str, claims: &mut Claims<'_>) {
     }
     let has_key = |part: &str| part.contains(": ") || part.contains(":** ") || part.trim().is_empty();
     let is_list = text.contains(':') && text.split([';', '|']).all(has_key);
-    let mut found = false;
     if is_list {
-        for part in text.split([';', '|']) {
-            found |= colon(about, part, claims);
-        }
-    }
-    if !found {
-        prose::extract(about, text, claims);
+        text.split([';', '|']).for_each(|part| colon(about, part, claims));
     }
 }
 
@@ -252,69 +246,61 @@ fn split_list(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `key: value`; false if the text is none. A speaker's line is none: its value is a sentence.
-fn colon(about: &str, text: &str, claims: &mut Claims<'_>) -> bool {
+/// `key: value`. A line whose value is a sentence has no value: the key is a speaker.
+fn colon(about: &str, text: &str, claims: &mut Claims<'_>) {
     // Markdown closes its emphasis behind the colon.
     let parts = text.trim().split_once(":** ").or_else(|| text.trim().split_once(": "));
-    let Some((key, value)) = parts else { return false };
+    let Some((key, value)) = parts else { return };
     let (key, value) = (key.trim().trim_matches(['*', '"', '\'', '`']), value.trim().trim_matches('*').trim());
     let words = value.split_whitespace().count();
     let is_sentence = value.ends_with(['.', '!', '?']) && words > 3;
     let is_short = |key: &str| key.split_whitespace().count() <= MAX_KEY_WORDS;
     if key.is_empty() || key.contains(['.', '?', '!', ',']) || is_sentence || words > MAX_VALUE_WORDS {
-        return false;
+        return;
     }
-    if let Some((subject, attribute)) = named_attribute(key).filter(|(name, of)| is_short(name) && is_short(of)) {
-        claims.add(subject, attribute, value.trim_end_matches('.'));
-        return true;
+    if let Some((subject, attribute)) = owner(key).filter(|(name, of)| is_short(name) && is_short(of)) {
+        return claims.add(subject, attribute, value.trim_end_matches('.'));
     }
     if !is_short(key) {
-        return false;
+        return;
     }
     if let Some((name, _kind)) = key.strip_suffix(')').and_then(|key| key.rsplit_once(" ("))
         && let Some((attribute, value)) = listed(name, value)
     {
-        claims.add(name, attribute, value);
-        return true;
+        return claims.add(name, attribute, value);
     }
     let (subject, attribute) = subject::split(key);
-    if attribute.is_empty()
-        && let Some((attribute, value)) = listed(subject, value)
-    {
-        claims.add(subject, attribute, value);
-        return true;
-    }
-    if subject.is_empty() && about.is_empty() {
-        prose::extract(about, value, claims);
-        return true;
-    }
-    if attribute.is_empty() {
-        // `Flight TK129: delayed`, `Terminal 2: the gate is D24`: the key is what the value is about. A key without a
-        // digit may be a speaker.
-        if value.chars().all(char::is_alphabetic) && subject.bytes().any(|byte| byte.is_ascii_digit()) {
-            claims.add(subject, "state", value);
-        } else {
-            prose::extract(subject, value, claims);
+    match (subject, attribute) {
+        (subject, "") => {
+            if let Some((attribute, value)) = listed(subject, value) {
+                claims.add(subject, attribute, value);
+            } else if value.chars().all(char::is_alphabetic) && subject.bytes().any(|byte| byte.is_ascii_digit()) {
+                // `Flight TK129: delayed`. A key without a digit may be a speaker.
+                claims.add(subject, "state", value);
+            }
         }
-        return true;
+        ("", attribute) => claims.add(about, attribute, value),
+        (subject, attribute) => claims.add(subject, attribute, value),
     }
-    claims.add(if subject.is_empty() { about } else { subject }, attribute, value);
-    true
 }
 
 /// Subject and attribute of a key: `Gate of UA123`, `UA123's gate`, `UA123 - gate`, `UA123 has the following gate`.
-fn named_attribute(key: &str) -> Option<(&str, &str)> {
-    let marks = [" - ", " \u{2013} ", " \u{2014} ", " / ", " has the following "];
-    if let Some((subject, attribute)) = marks.iter().find_map(|mark| key.split_once(mark)) {
-        return Some((subject.trim_matches('*'), attribute));
-    }
-    let has_owner = [" of ", " for ", "'s ", "\u{2019}s "].iter().any(|mark| key.contains(mark));
-    Some(prose::parts(key)).filter(|(subject, attribute)| has_owner && !subject.is_empty() && !attribute.is_empty())
+fn owner(key: &str) -> Option<(&str, &str)> {
+    let marks = [" - ", " \u{2013} ", " \u{2014} ", " / ", " has the following ", "'s ", "\u{2019}s "];
+    let split = marks
+        .iter()
+        .find_map(|mark| key.split_once(mark))
+        .map(|(subject, attribute)| (subject.trim_matches('*'), attribute));
+    let split = split.or_else(|| {
+        let (attribute, subject) = key.split_once(" of ").or_else(|| key.split_once(" for "))?;
+        Some((subject, attribute))
+    });
+    split.filter(|(subject, attribute)| !subject.is_empty() && !attribute.is_empty())
 }
 
 /// `gate B12` behind a key that names a thing: plain words, then the value. Of two plain words the second is the value.
 fn listed<'v>(subject: &str, value: &'v str) -> Option<(&'v str, &'v str)> {
-    if subject.is_empty() || prose::states(value) {
+    if subject.is_empty() {
         return None;
     }
     let words: Vec<(usize, &str)> = subject::words(value).collect();

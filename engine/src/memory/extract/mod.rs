@@ -1,4 +1,4 @@
-//! Claim extraction: what a trace says about which subject, read from its fields by rules.
+//! Claim extraction (HELM's EXTRACTCLAIMS): values of structured text with their subjects and attributes.
 //!
 //! | form | example | claim |
 //! |---|---|---|
@@ -7,12 +7,10 @@
 //! | fields | `flight` = `TK129`, `price` = `583`, `currency` = `USD` of one item | the same |
 //! | key and value | `Gate: D24` below the line `Flight TK129:` | tk129, gate, `d24` |
 //! | table | <code>\| flight \| gate \|</code>, one row per subject | tk129, gate, `d24` |
-//! | prose | `The gate of flight TK129 is D24.`, `Flight TK129's gate is now D24.` | the same |
-//! | numeric assertion | `Batch 9269 has 45,155 records.` | batch 9269, records, `45155` |
 //!
-//! The subject is the argument of the call, the subject member of the JSON object or record of fields, or the noun
-//! phrase before the attribute. Without a subject there is no claim: a claim about nothing in particular would contest
-//! every other.
+//! Sentences make no claims: word lists that read English prose were right in 18 % of 110 claims labelled by hand. The
+//! subject is the argument of the call, the subject member of the JSON object or record of fields, or the heading. A
+//! value without a subject makes no claim: it would contradict every other.
 //!
 //! Invariants:
 //!
@@ -25,7 +23,6 @@
 mod json;
 mod lines;
 mod normalise;
-mod prose;
 mod subject;
 
 pub use normalise::normalise;
@@ -35,7 +32,7 @@ use std::ops::Range;
 
 /// Identifies these rules, and those by which support and trust follow from the sources of an item. Opening a database
 /// whose claims another version found derives all of it anew from the log.
-pub const EXTRACTOR_VERSION: u32 = 3;
+pub const EXTRACTOR_VERSION: u32 = 4;
 
 /// Bytes of a field that are read; the rest is ignored.
 pub const MAX_TEXT_LEN: usize = 64 * 1024;

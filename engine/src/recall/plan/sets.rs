@@ -13,6 +13,8 @@ use std::sync::Arc;
 /// The items in scope that the reader may see.
 pub(super) struct Sets {
     pub(super) visible: Arc<Bits>,
+    /// Items in scope that are dated after the last commit, where the statement gives no position.
+    pub(super) later: u64,
     /// Everything active and not redacted is visible, so the cached sets serve.
     base_sets: bool,
 }
@@ -22,8 +24,8 @@ impl Sets {
         let state = &filter.snapshot.state;
         let bound = state.bound();
         let inactive = exclusions::includes(clauses, FlawKind::Inactive);
-        if matches!(scope, None | Some(Scope::All)) && !inactive && filter.reader_position.episode.is_none() {
-            return Ok(Sets { visible: state.attributes.base_sets(bound).visible()?, base_sets: true });
+        if matches!(scope, None | Some(Scope::All)) && !inactive && filter.ahead()?.is_empty() {
+            return Ok(Sets { visible: state.attributes.base_sets(bound).visible()?, later: 0, base_sets: true });
         }
         let within = |column, low, high| state.attributes.select_values(column, bound, ValueTest::Range(low, high));
         let mut visible = filter.scope(scope)?;
@@ -37,8 +39,9 @@ impl Sets {
         } else {
             visible = visible.and(&*state.attributes.base_sets(bound).visible()?);
         }
-        let visible = visible.and_not(filter.ahead()?);
-        Ok(Sets { visible: Arc::new(visible), base_sets: false })
+        let ahead = filter.ahead()?;
+        let later = if clauses.reader.is_none() { visible.and(ahead).count() } else { 0 };
+        Ok(Sets { visible: Arc::new(visible.and_not(ahead)), later, base_sets: false })
     }
 
     /// The visible items of a noun.

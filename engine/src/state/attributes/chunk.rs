@@ -3,9 +3,9 @@
 //! Opening a chunk looks the columns up by name once. Reading an item is one array access per attribute. The greatest
 //! value of a type means absent; for step and time bits of `flags` tell.
 
+use super::Cited;
 use super::base_sets::Facts;
 use super::select::SetCache;
-use super::{Cited, Contestant};
 use crate::model::item::{Attributes, Kind, Layer, Origin, Source, Status, Support};
 use crate::model::plural::counted;
 use crate::records::record::bad_byte;
@@ -58,7 +58,6 @@ pub(super) struct Layout {
     pub(super) tool: columns::Column<u32>,
     pub(super) log_id: columns::Column<u32>,
     pub(super) page: columns::Column<u32>,
-    pub(super) conflict: columns::Column<u32>,
     pub(super) tokens: columns::Column<u32>,
     pub(super) utility_count: columns::Column<u32>,
     pub(super) step: columns::Column<u64>,
@@ -87,7 +86,6 @@ impl Layout {
             tool: columns.column("tool")?,
             log_id: columns.column("log_id")?,
             page: columns.column("page")?,
-            conflict: columns.column("conflict")?,
             tokens: columns.column("tokens")?,
             utility_count: columns.column("utility_count")?,
             step: columns.column("step")?,
@@ -174,21 +172,6 @@ impl Chunk {
             step: if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None },
         })
     }
-
-    /// The attributes that decide contests of an item's claims.
-    pub(super) fn contestant(&self, id: u32) -> Result<Contestant> {
-        let flags = self.value(self.layout.flags, id)?;
-        let status = optional_name(self.value(self.layout.status, id)?, Status::from_byte, "status")?;
-        Ok(Contestant {
-            layer: self.kind(id)?.layer(),
-            competes: flags & flag::ACTIVE != 0 && flags & flag::REDACTED == 0,
-            status: status.unwrap_or(Status::Unknown),
-            episode: self.optional(self.layout.episode, id)?,
-            step: if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None },
-            time: if flags & flag::TIME != 0 { Some(self.value(self.layout.time, id)?) } else { None },
-        })
-    }
-
     /// The facts that decide in which base sets an item is.
     pub(super) fn facts(&self, id: u32) -> Result<Facts> {
         let flags = self.value(self.layout.flags, id)?;
@@ -224,7 +207,6 @@ impl Chunk {
                 true => Some(self.value(layout.return_score, id)?).filter(|score| *score != NO_U8).unwrap_or(0),
                 false => 0,
             },
-            conflict: if reads.conflict { self.optional(layout.conflict, id)? } else { None },
             tokens: if reads.tokens { self.value(layout.tokens, id)? } else { 0 },
         })
     }
@@ -264,7 +246,6 @@ impl Chunk {
             utility: self.value(layout.utility, id)?,
             utility_count: number(layout.utility_count)?,
             return_score: Some(byte(layout.return_score)?).filter(|score| *score != NO_U8),
-            conflict: optional(layout.conflict)?,
             tokens: number(layout.tokens)?,
             commit: self.value(layout.commit, id)?,
             lsn: self.value(layout.lsn, id)?,
@@ -343,7 +324,6 @@ impl<'c> Rewrite<'c> {
         writer.u32("tool", self.column(|at| at.tool, |item| number(item.tool))?);
         writer.u32("log_id", self.column(|at| at.log_id, |item| number(item.log_id))?);
         writer.u32("page", self.column(|at| at.page, |item| number(item.page))?);
-        writer.u32("conflict", self.column(|at| at.conflict, |item| number(item.conflict))?);
         writer.u32("tokens", self.column(|at| at.tokens, |item| item.tokens)?);
         writer.u32("utility_count", self.column(|at| at.utility_count, |item| item.utility_count)?);
         writer.u64("step", self.column(|at| at.step, |item| item.step.unwrap_or(0))?);

@@ -14,7 +14,6 @@ pub(crate) struct Scalars {
     pub(crate) utility: f32,
     /// From 1 to 10; 0 where there is none.
     pub(crate) return_score: u8,
-    pub(crate) conflict: Option<u32>,
     pub(crate) tokens: u32,
 }
 
@@ -25,12 +24,11 @@ pub(crate) struct Reads {
     pub(crate) step: bool,
     pub(crate) utility: bool,
     pub(crate) return_score: bool,
-    pub(crate) conflict: bool,
     pub(crate) tokens: bool,
 }
 
 impl Reads {
-    pub(crate) const ALL: Reads = Reads { step: true, utility: true, return_score: true, conflict: true, tokens: true };
+    pub(crate) const ALL: Reads = Reads { step: true, utility: true, return_score: true, tokens: true };
 }
 
 impl Scalars {
@@ -45,7 +43,6 @@ impl Scalars {
             time: item.time,
             utility: if reads.utility { item.utility } else { 0.0 },
             return_score: item.return_score.filter(|_| reads.return_score).unwrap_or(0),
-            conflict: item.conflict.filter(|_| reads.conflict),
             tokens: if reads.tokens { item.tokens } else { 0 },
         }
     }

@@ -101,7 +101,6 @@ impl Chunk {
             Column::Version => self.select_numbers(layout.version, NO_U32 - 1, wanted, words),
             Column::Speaker => self.select_numbers(layout.speaker, NO_U32 - 1, wanted, words),
             Column::Tool => self.select_numbers(layout.tool, NO_U32 - 1, wanted, words),
-            Column::Conflict => self.select_numbers(layout.conflict, NO_U32 - 1, wanted, words),
             Column::Tokens => self.select_numbers(layout.tokens, u32::MAX, wanted, words),
             Column::Step => {
                 self.select_numbers(layout.step, u64::MAX, wanted, words)?;

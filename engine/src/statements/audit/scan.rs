@@ -3,8 +3,7 @@
 use crate::model::item::{ItemId, Layer, Status};
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{ItemRecord, PointerTarget, Record, RowRecord};
-use crate::state::extracted::RULES;
-use crate::state::judge::Judge;
+use crate::state::conflicts::Conflicts;
 use crate::state::pages;
 use crate::state::reader_position::{Reader, ReaderPosition, Window};
 use crate::statements::events::transactions_from;
@@ -206,13 +205,10 @@ impl History {
 fn is_invalid(past: &Snapshot, position: &ReaderPosition, items: &[ItemId]) -> Result<bool> {
     let state = &past.state;
     let window = Window::default_of(state)?;
-    let judge = Judge::new(state, position, None)?;
+    let conflicts = Conflicts::new(state, position);
     for id in items.iter().filter(|id| id.0 < past.len()) {
         let attributes = state.attributes(*id)?;
-        let is_contradicted = match state.rules()? < RULES {
-            true => attributes.conflict.is_some(),
-            false => judge.conflict(state, *id)?.is_some(),
-        };
+        let is_contradicted = conflicts.leader_over(*id)?.is_some();
         let is_failed = attributes.status == Some(Status::Failed);
         if is_contradicted || is_failed || position.is_stale(state, &attributes, &window)? {
             return Ok(true);

@@ -7,8 +7,8 @@
 //!     alternatives lose to it (an edge `conflicts-with`), unless they stay contested
 //! ```
 //!
-//! An alternative stays contested where the preference does not decide: of the winner's status and grounding, and
-//! within `contest.window` of it; with `tau`, where its score by equation 1, without the question, is less than `tau`
+//! An alternative stays contested where the preference does not decide: of the winner's status, and neither newer nor
+//! older; with `tau`, where its score by equation 1, without the question, is less than `tau`
 //! below the winner's. A key of which only failed traces speak makes no recall.
 //!
 //! The recall has the key `claim:EPISODE:VERSION:NAME` (`%3A` for a colon in the first two, `%25` for a percent sign).
@@ -33,7 +33,8 @@ use crate::records::record::{FieldValue, PointerTarget, Record, RekeyRecord};
 use crate::records::tables::ClaimRow;
 use crate::state::State;
 use crate::state::attributes::scalars::{Reads, Scalars};
-use crate::state::claims::{Contest, Rival, agree, contest_key};
+use crate::state::claims::agree;
+use crate::state::conflicts::Claimant;
 use crate::state::reader_position::{Reader, ReaderPosition};
 use crate::state::settings;
 use crate::statements::selected;
@@ -205,8 +206,7 @@ impl Transaction<'_> {
         let mut report = ConsolidateReport::default();
         let (groups, themes) = (groups(&snapshot, seen.iter().map(ItemId))?, themes(&snapshot)?);
         let limit = settings::consolidate_limit(state)?;
-        let decide =
-            Decide { position, tau: consolidate.tau, window: settings::contest_window(state)?, snapshot: &snapshot };
+        let decide = Decide { position, tau: consolidate.tau, snapshot: &snapshot };
         let mut changed: HashMap<Option<u32>, u64> = HashMap::new();
         for (key, group) in in_order(groups) {
             let Some(plan) = decide.plan(&key, group)? else {
@@ -250,9 +250,30 @@ struct Writing<'w> {
     themes: &'w HashMap<String, ItemId>,
 }
 
-/// The claims of some traces by the keys of their contests, each best first.
-fn groups(snapshot: &Snapshot, traces: impl Iterator<Item = ItemId>) -> Result<BTreeMap<Vec<u8>, Contest>> {
-    let mut groups: BTreeMap<Vec<u8>, Contest> = BTreeMap::new();
+/// The scope, the version and the name of claims that are resolved together. Extracted claims, and those stated for
+/// their episode, are of an episode.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct GroupKey {
+    episode: Option<u32>,
+    version: Option<u32>,
+    name: String,
+}
+
+impl GroupKey {
+    fn new(claim: &ClaimRow, attributes: &Attributes) -> GroupKey {
+        let episode = attributes.episode.filter(|_| claim.is_extracted() || !claim.global);
+        GroupKey { episode, version: attributes.version, name: claim.name.clone() }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let number = |number: Option<u32>| number.unwrap_or(u32::MAX).to_be_bytes();
+        [&number(self.episode), &number(self.version), self.name.as_bytes()].concat()
+    }
+}
+
+/// The claims of some traces by scope, version and name, each best first.
+fn groups(snapshot: &Snapshot, traces: impl Iterator<Item = ItemId>) -> Result<BTreeMap<GroupKey, Vec<Claimant>>> {
+    let mut groups: BTreeMap<GroupKey, Vec<Claimant>> = BTreeMap::new();
     for id in traces {
         snapshot.tick()?;
         let claims = snapshot.state.claims_of(id)?;
@@ -261,24 +282,22 @@ fn groups(snapshot: &Snapshot, traces: impl Iterator<Item = ItemId>) -> Result<B
         }
         let attributes = snapshot.state.attributes(id)?;
         for claim in claims {
-            let key = contest_key(&claim, &attributes);
-            let rival = Rival { claim, item: id, attributes: attributes.clone() };
-            groups.entry(key).or_default().rivals.push(rival);
+            let key = GroupKey::new(&claim, &attributes);
+            groups.entry(key).or_default().push(Claimant { claim, item: id, attributes: attributes.clone() });
         }
     }
     for group in groups.values_mut() {
-        group.rivals.sort_by(Rival::best_first);
+        group.sort_by(Claimant::best_first);
     }
     Ok(groups)
 }
 
 /// The groups that disagree first, then those of most traces, then by key.
-fn in_order(groups: BTreeMap<Vec<u8>, Contest>) -> Vec<(Vec<u8>, Contest)> {
-    let mut groups: Vec<(Vec<u8>, Contest)> = groups.into_iter().collect();
+fn in_order(groups: BTreeMap<GroupKey, Vec<Claimant>>) -> Vec<(GroupKey, Vec<Claimant>)> {
+    let mut groups: Vec<(GroupKey, Vec<Claimant>)> = groups.into_iter().collect();
     groups.sort_by_cached_key(|(key, group)| {
-        let rivals = &group.rivals;
-        let disagree = rivals.first().is_some_and(|winner| rivals.iter().any(|rival| !rival.agrees_with(winner)));
-        (!disagree, std::cmp::Reverse(rivals.len()), key.clone())
+        let disagree = group.first().is_some_and(|winner| group.iter().any(|other| !other.agrees_with(winner)));
+        (!disagree, std::cmp::Reverse(group.len()), key.clone())
     });
     groups
 }
@@ -293,29 +312,28 @@ fn themes(snapshot: &Snapshot) -> Result<HashMap<String, ItemId>> {
     Ok(themes)
 }
 
-/// The rules by which contests are decided.
+/// The rules by which claims are decided.
 struct Decide<'s> {
     snapshot: &'s Snapshot,
     position: ReaderPosition,
     tau: Option<f32>,
-    window: i64,
 }
 
 /// A decided claim.
 struct Plan {
     /// The recall's key.
     key: String,
-    winner: Rival,
+    winner: Claimant,
     /// The winner and those that agree with it, of its status.
     support: Vec<ItemId>,
-    lost: Vec<Rival>,
-    contested: Vec<Rival>,
+    lost: Vec<Claimant>,
+    contested: Vec<Claimant>,
 }
 
 impl Decide<'_> {
     /// The decision; `None` if only failed traces speak.
-    fn plan(&self, key: &[u8], group: Contest) -> Result<Option<Plan>> {
-        let mut rivals = group.rivals.into_iter();
+    fn plan(&self, key: &GroupKey, group: Vec<Claimant>) -> Result<Option<Plan>> {
+        let mut rivals = group.into_iter();
         let Some(winner) = rivals.next().filter(|winner| winner.attributes.status != Some(Status::Failed)) else {
             return Ok(None);
         };
@@ -335,25 +353,21 @@ impl Decide<'_> {
         Ok(Some(plan))
     }
 
-    fn is_open(&self, winner: &Rival, rival: &Rival) -> Result<bool> {
+    fn is_open(&self, winner: &Claimant, rival: &Claimant) -> Result<bool> {
         let Some(tau) = self.tau else {
-            let both = Contest { rivals: vec![winner.clone(), rival.clone()] };
-            return Ok(both.is_open_within(self.window));
+            return Ok(!winner.is_preferred_to(rival));
         };
         let weights = Weights::profile(&self.snapshot.state, "helm")?;
-        let score = |rival: &Rival| {
-            let undecided = Scalars { conflict: None, ..Scalars::of(&rival.attributes, Reads::ALL) };
-            weights.unasked(&undecided, &self.position)
-        };
+        let score = |rival: &Claimant| weights.unasked(&Scalars::of(&rival.attributes, Reads::ALL), &self.position);
         Ok(score(winner) - score(rival) < tau)
     }
 }
 
 /// The key of the recall of a claim.
-fn recall_key(snapshot: &Snapshot, winner: &Rival, contest: &[u8]) -> Result<String> {
+fn recall_key(snapshot: &Snapshot, winner: &Claimant, group: &GroupKey) -> Result<String> {
     let escaped = |name: &str| name.replace('%', "%25").replace(':', "%3A");
     let Attributes { episode, version, .. } = &winner.attributes;
-    let episode = match episode.filter(|_| !winner.claim.global) {
+    let episode = match episode.filter(|_| group.episode.is_some()) {
         Some(episode) => escaped(&snapshot.state.episode_id(episode)?),
         None => "*".to_owned(),
     };
@@ -362,7 +376,7 @@ fn recall_key(snapshot: &Snapshot, winner: &Rival, contest: &[u8]) -> Result<Str
     if key.len() <= MAX_KEY_LEN && !key.contains('\0') {
         return Ok(key);
     }
-    Ok(format!("claim:#{}", blake3::hash(contest).to_hex()))
+    Ok(format!("claim:#{}", blake3::hash(&group.to_bytes()).to_hex()))
 }
 
 impl Transaction<'_> {
@@ -426,7 +440,8 @@ impl Transaction<'_> {
         recall.vector = self.text_vector(&text)?;
         let id = self.remember(if known.is_some() { recall } else { recall.key(plan.key.clone()) })?;
         report.done.push(plan.done(ConsolidateOp::Made, id, value));
-        self.claim(id, name, value, plan.winner.claim.global, &[from])?;
+        let is_global = plan.winner.claim.global && !plan.winner.claim.is_extracted();
+        self.claim(id, name, value, is_global, &[from])?;
         let subject = name.split_once(" of ").map_or(name.as_str(), |(_, subject)| subject);
         let subject = subject.split('.').next().unwrap_or_default().to_lowercase();
         let mut parents: Vec<ItemId> = themes.get(&subject).copied().into_iter().collect();
@@ -485,7 +500,7 @@ fn sentence(name: &str, value: &str) -> String {
 }
 
 /// A pointer to the bytes of a trace that say what the winner says: to the value as written, else to the whole text.
-fn pointer(snapshot: &Snapshot, id: ItemId, winner: &Rival) -> Result<Pointer> {
+fn pointer(snapshot: &Snapshot, id: ItemId, winner: &Claimant) -> Result<Pointer> {
     let stated = snapshot.state.stated_claims_of(id)?;
     for claim in stated.iter().filter(|claim| claim.name == winner.claim.name) {
         if let Some(from) = claim.from.iter().find(|from| from.target == PointerTarget::Item(id.0)) {

@@ -24,16 +24,7 @@ impl Transaction<'_> {
                      the database holds items that were indexed with the present analyser"
             )));
         }
-        if name == "rules" {
-            if self.state.rules()? > 1 {
-                return Err(Error::Invalid("setting rules cannot go back to 1: claims are extracted since".to_owned()));
-            }
-            if !self.own.is_empty() {
-                return Err(Error::Invalid("setting rules: expected before the items of a transaction".to_owned()));
-            }
-        }
-        self.push(Record::Setting(SettingRecord { name: name.to_owned(), value }))?;
-        self.state.extract_pending(&self.reader())
+        self.push(Record::Setting(SettingRecord { name: name.to_owned(), value }))
     }
 
     /// The state that the transaction changes, for tests of what another program left behind.

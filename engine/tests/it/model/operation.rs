@@ -73,7 +73,7 @@ fn pointers() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
 pub(crate) fn op() -> impl Strategy<Value = Op> {
     let recalls = [Kind::Summary, Kind::Fact, Kind::Fact, Kind::Procedure, Kind::Refined];
     let themes = [Kind::Theme, Kind::Theme, Kind::Concept, Kind::Intent];
-    let time = || (0..6_i64).prop_map(|hours| CLOCK + hours * 3_600_000_000);
+    let time = || (0..6_i64).prop_map(|hours| CLOCK - hours * 3_600_000_000);
     let kinds = prop_oneof![3 => prop::sample::select(recalls.to_vec()), 1 => prop::sample::select(themes.to_vec())];
     prop_oneof![
         12 => (

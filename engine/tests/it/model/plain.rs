@@ -163,7 +163,8 @@ impl Model {
         };
         let bad = |(id, source): &(usize, &Derived)| {
             let item = &self.items[*id];
-            !item.active || source.status == Some(Status::Failed) || source.support == Support::Unsupported
+            let lost_support = source.support == Support::Unsupported && !item.ungrounded;
+            !item.active || source.status == Some(Status::Failed) || lost_support
         };
         of.support = if sources.iter().all(bad) {
             Support::Unsupported
@@ -175,7 +176,9 @@ impl Model {
         let active: Vec<_> = sources.iter().filter(|(id, _)| self.items[*id].active).collect();
         let newest = active.iter().max_by_key(|(id, source)| (source.time, source.step, *id));
         let stated = of.clone();
-        of.status = stated.status.or(active.iter().filter_map(|(_, source)| source.status).max());
+        let statuses = || active.iter().filter_map(|(_, source)| source.status);
+        let worst_valid = statuses().filter(|status| *status != Status::Failed).max();
+        of.status = stated.status.or(worst_valid).or(statuses().max());
         let lowest = active.iter().filter_map(|(_, source)| source.source);
         of.source = stated.source.or(lowest.min_by(|a, b| a.weight().total_cmp(&b.weight())));
         of.step = stated.step.or(newest.and_then(|(_, source)| source.step));
@@ -188,29 +191,58 @@ impl Model {
         }
     }
 
-    /// The item that won over each item: of its first claim that lost against another value.
+    /// The leader that contradicts the first claim of an item that has one.
     pub(crate) fn conflict(&self, id: usize, derived: &[Derived]) -> Option<usize> {
         if !self.items[id].active {
             return None;
         }
-        self.claims.iter().filter(|claim| claim.item == id).find_map(|claim| {
-            let group = |claim: &MClaim| {
-                let of = &derived[claim.item];
-                let scope = if claim.global { None } else { Some(of.first_episode) };
-                (claim.global, scope, of.version.clone(), claim.name.clone())
-            };
-            let belief = |(number, claim): &(usize, &MClaim)| {
-                let of = &derived[claim.item];
-                let is_trace = self.items[claim.item].kind.layer() == Layer::Trace;
-                let grounded = is_trace || of.support == Support::Supported;
-                let status = of.status.unwrap_or(Status::Unknown);
-                (std::cmp::Reverse(status), of.time, of.step, grounded, *number)
-            };
-            let rivals = self.claims.iter().enumerate();
-            let rivals = rivals.filter(|(_, other)| self.items[other.item].active && group(other) == group(claim));
-            let (_, winner) = rivals.max_by_key(belief)?;
-            (winner.item != id && winner.value != claim.value).then_some(winner.item)
-        })
+        self.claims.iter().filter(|claim| claim.item == id).find_map(|claim| self.leader_over(claim, derived))
+    }
+
+    fn leader_over(&self, claim: &MClaim, derived: &[Derived]) -> Option<usize> {
+        let shares_scope = |other: &MClaim| {
+            let (a, b) = (&derived[claim.item], &derived[other.item]);
+            let is_global = claim.global && other.global;
+            other.name == claim.name && a.version == b.version && (is_global || a.first_episode == b.first_episode)
+        };
+        let status = |claim: &MClaim| derived[claim.item].status.unwrap_or(Status::Unknown);
+        let belief = |(number, claim): &(usize, &MClaim)| {
+            let of = &derived[claim.item];
+            let is_trace = self.items[claim.item].kind.layer() == Layer::Trace;
+            let grounded = is_trace || of.support == Support::Supported;
+            (std::cmp::Reverse(status(claim)), of.time, of.step, grounded, claim.item, *number)
+        };
+        let is_preferred = |other: &MClaim| {
+            let (a, b) = (&derived[other.item], &derived[claim.item]);
+            match status(other).cmp(&status(claim)) {
+                std::cmp::Ordering::Less => true,
+                std::cmp::Ordering::Greater => false,
+                std::cmp::Ordering::Equal => match (a.time, b.time) {
+                    (Some(a), Some(b)) if a != b => a > b,
+                    _ => a.first_episode == b.first_episode && a.step > b.step,
+                },
+            }
+        };
+        let cites = |a: usize, b: usize| {
+            let (older, newer) = (a.min(b), a.max(b));
+            let names = [Edge::Cites, Edge::DerivedFrom, Edge::Supersedes];
+            names.iter().any(|edge| self.edges.contains(&(newer, edge.to_byte(), older)))
+        };
+        let active = |(_, other): &(usize, &MClaim)| self.items[other.item].active;
+        let mut others: Vec<(usize, &MClaim)> = self.claims.iter().enumerate().filter(active).collect();
+        others.sort_by_key(|other| std::cmp::Reverse(belief(other)));
+        for (_, other) in others {
+            if other.item == claim.item || !shares_scope(other) {
+                continue;
+            }
+            if other.value == claim.value || !is_preferred(other) {
+                return None;
+            }
+            if !cites(other.item, claim.item) {
+                return Some(other.item);
+            }
+        }
+        None
     }
 
     fn trust(&self, id: usize) -> f32 {
@@ -301,14 +333,12 @@ impl Model {
             .collect();
         let step = traces.iter().filter_map(|trace| trace.step).max();
         let time = traces.iter().filter_map(|trace| trace.time).max();
-        let mut version = None;
-        let mut newest = None;
-        for trace in traces {
-            if trace.step >= newest {
-                newest = trace.step;
-                version = trace.version.clone().or(version);
-            }
-        }
-        (step, time, version.or_else(|| self.episodes[episode].version.clone()))
+        let mut versions: Vec<(Option<u64>, &String)> =
+            traces.iter().filter_map(|trace| Some((trace.step, trace.version.as_ref()?))).collect();
+        versions.sort_by_key(|(step, _)| *step);
+        let last = &versions[versions.len().saturating_sub(10)..];
+        let count = |version: &String| last.iter().filter(|(_, other)| *other == version).count();
+        let prevailing = last.iter().map(|(_, version)| *version).max_by_key(|version| count(version)).cloned();
+        (step, time, self.episodes[episode].version.clone().or(prevailing))
     }
 }

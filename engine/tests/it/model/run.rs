@@ -48,7 +48,12 @@ fn said(snapshot: &Snapshot) -> String {
 }
 
 fn open_options() -> Options {
-    Options { page_size: 4096, clock: Arc::new(FixedClock(CLOCK)), rules: 1, ..Options::default() }
+    Options {
+        page_size: 4096,
+        clock: Arc::new(FixedClock(CLOCK)),
+        profile: Some("agent".to_owned()),
+        ..Options::default()
+    }
 }
 
 impl Bench {

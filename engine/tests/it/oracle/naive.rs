@@ -56,6 +56,8 @@ struct ReaderPosition {
     step: Option<i64>,
     time: Option<i64>,
     version: Option<String>,
+    /// The latest time that is seen.
+    until: Option<i64>,
 }
 
 const DAY: i64 = 24 * 3_600_000_000;
@@ -155,13 +157,20 @@ impl Exported {
         standing.time = self.ids().filter(of_traces).filter_map(|id| self.whole(id, "time")).max();
         if standing.episode.is_some() {
             standing.step = self.ids().filter(of_traces).filter_map(|id| self.whole(id, "step")).max();
-            let with_version = self.ids().filter(of_traces).filter(|id| self.text(*id, "version").is_some());
-            let newest = with_version.max_by_key(|id| self.whole(*id, "step"));
-            standing.version = newest.and_then(|id| self.text(id, "version")).map(str::to_owned);
+            let mut with_version: Vec<u32> = self.ids().filter(of_traces).collect();
+            with_version.retain(|id| self.text(*id, "version").is_some());
+            with_version.sort_by_key(|id| self.whole(*id, "step"));
+            let last = &with_version[with_version.len().saturating_sub(10)..];
+            let count =
+                |id: &&u32| last.iter().filter(|of| self.text(**of, "version") == self.text(**id, "version")).count();
+            let prevailing = last.iter().max_by_key(count);
+            standing.version = prevailing.and_then(|id| self.text(*id, "version")).map(str::to_owned);
         }
         if let Some(given) = given {
             standing.step = given.step.as_ref().map(|step| *step.node.bound() as i64).or(standing.step);
-            standing.time = given.time.as_ref().map(|time| time.node.bound().micros).or(standing.time);
+            let stated = given.time.as_ref().map(|time| time.node.bound().micros);
+            standing.until = stated.filter(|stated| Some(*stated) != standing.time);
+            standing.time = stated.or(standing.time);
             standing.version = given.version.as_ref().map(|version| version.node.bound().clone()).or(standing.version);
         }
         standing

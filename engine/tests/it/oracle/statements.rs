@@ -176,7 +176,7 @@ fn reader(random: &mut Random, text: &mut String, share: u64) {
         moments.push(format!("step {}", random.below(300)));
     }
     if random.percent(share) {
-        moments.push(format!("time {}", CLOCK + random.below(300) as i64 * HOUR));
+        moments.push(format!("time {}", CLOCK - random.below(300) as i64 * HOUR));
     }
     if random.percent(share) {
         let parts = *random.one(&["", "", " tools=a", " tools=b site=x", " site=y"]);
@@ -204,7 +204,7 @@ fn test(random: &mut Random, world: &Exported) -> String {
         2 => format!("tokens {} {}", random.one(OPS), random.below(12)),
         3 => format!("commit {} {}", random.one(OPS), random.below(6)),
         4 => {
-            let time = holotype::time::format(CLOCK + random.below(300) as i64 * HOUR);
+            let time = holotype::time::format(CLOCK - random.below(300) as i64 * HOUR);
             format!("time {} '{time}'", random.one(OPS))
         }
         5 => format!("age {} {}h", random.one(OPS), random.below(300)),
@@ -344,7 +344,8 @@ fn path(random: &mut Random, world: &Exported) -> String {
             let group = if by_words {
                 format!("{} by words", random.one(&["facts", "items 9", "turns"]))
             } else {
-                chain_later(random, world, &["concepts", "facts"])
+                // From themes to rows a group is routed, which is another walk.
+                chain_later(random, world, &["facts", "turns"])
             };
             let hops = 1 + random.below(3);
             let carry = if random.percent(50) { format!(" carry {}", random.below(4)) } else { String::new() };

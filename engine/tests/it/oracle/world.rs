@@ -30,10 +30,9 @@ impl Random {
 pub(crate) fn write(random: &mut Random) -> Vec<Snapshot> {
     let space = Space::new("test", 2);
     let clock = Arc::new(FixedClock(CLOCK));
-    let options = Options { page_size: 4096, rules: 1, clock, ..Options::with_space(space) };
+    let options = Options { page_size: 4096, profile: Some("agent".to_owned()), clock, ..Options::with_space(space) };
     let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).expect("a new disk");
     let mut transaction = database.begin().expect("nobody else writes");
-    transaction.set("recall.fold", "1").expect("a setting");
     transaction.set("page.tokens", &(6 + random.below(30)).to_string()).expect("a setting");
     // Claims that compete bring each other into answers: that is not this interpreter's business.
     let claims = random.percent(25);
@@ -73,7 +72,7 @@ fn trace(random: &mut Random, transaction: &mut Transaction<'_>, steps: &mut [u6
     let mut new = NewTrace::new(kind, format!("e{episode}"), random.words(6))
         .key(format!("k{nth}"))
         .step(steps[episode as usize])
-        .time(CLOCK + random.below(300) as i64 * HOUR)
+        .time(CLOCK - random.below(300) as i64 * HOUR)
         .status(*random.one(&[Status::Success, Status::Success, Status::Unknown, Status::Failed]));
     if random.percent(50) {
         new = new.version(*random.one(&["v0", "v1", "v0 tools=a", "tools=b task=v1", "site=x", "v1 tools=a site=x"]));

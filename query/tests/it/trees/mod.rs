@@ -288,12 +288,13 @@ fn clauses() -> Tree<Clauses> {
         of(number_arg()),
         of(limit()),
         any::<bool>(),
-        of(returns()),
+        (of(returns()), of(prop_oneof![Just(Lines::All), Just(Lines::None)])),
+        any::<bool>(),
     );
     (first, second)
         .prop_map(|(first, second)| {
             let (scope, path, filter, include, exclude, score, relax, escalate) = first;
-            let (expand, reader, as_of, budget, abstain, limit, receipt, returns) = second;
+            let (expand, reader, as_of, budget, below, limit, receipt, (returns, lines), abstains) = second;
             Clauses {
                 scope,
                 path: path.map(Spanned::from),
@@ -307,8 +308,9 @@ fn clauses() -> Tree<Clauses> {
                 reader: reader.map(Spanned::from),
                 as_of: as_of.map(Spanned::from),
                 budget: budget.map(|tokens| Budget { tokens }.into()),
-                abstain: abstain.map(|below| Abstain { below }.into()),
+                abstain: (abstains || below.is_some()).then(|| Abstain { below }.into()),
                 limit: limit.map(Spanned::from),
+                lines: lines.map(Spanned::from),
                 receipt: receipt.then(|| WithReceipt.into()),
                 returns: returns.map(Spanned::from),
             }

@@ -4,7 +4,7 @@ use super::values::shown;
 use super::{Exported, Listed, ReaderPosition};
 use holotype::cell::Cell;
 use holotype::query::ast::{Find, Returns};
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 impl Exported {
     /// The names and values an item claims.
@@ -48,35 +48,56 @@ impl Exported {
         self.ids().find(|id| self.text(*id, "key") == Some(&key)).expect("an item makes the claim")
     }
 
-    /// The key of the item whose claim is believed instead of this one, among those that are seen.
+    /// The key of the leader that contradicts a claim and is preferred to it, among those that are seen.
     fn winner_over(&self, nth: usize, is_seen: &dyn Fn(u32) -> bool) -> Option<Cell> {
         let item = |nth: usize| self.claimant(nth);
-        let arena = |nth: usize| {
-            let (id, claim) = (item(nth), &self.claims[nth]);
-            let everywhere = claim["scope"].to_string() == "global";
-            // An item of several episodes competes in the first.
-            let episode = super::texts(self.cell(id, "episode")).into_iter().next().filter(|_| !everywhere);
-            (everywhere, episode, self.text(id, "version").map(str::to_owned), claim["name"].to_string())
+        let is_global = |nth: usize| self.claims[nth]["scope"].to_string() == "global";
+        // An item of several episodes competes in the first.
+        let episode = |id: u32| super::texts(self.cell(id, "episode")).into_iter().next();
+        let status = |id: u32| {
+            let named = ["success", "unknown", "failed"].iter().position(|of| Some(*of) == self.text(id, "status"));
+            named.unwrap_or(1)
         };
-        if !self.is(item(nth), "active") {
+        let id = item(nth);
+        if !self.is(id, "active") {
             return None;
         }
-        let competes = |other: &usize| arena(*other) == arena(nth) && self.is(item(*other), "active");
-        let rivals = (0..self.claims.len()).filter(|other| competes(other) && is_seen(item(*other)));
+        let shares_scope = |other: &usize| {
+            self.claims[*other]["name"] == self.claims[nth]["name"]
+                && self.text(item(*other), "version") == self.text(id, "version")
+                && (is_global(*other) && is_global(nth) || episode(item(*other)) == episode(id))
+        };
+        let is_preferred = |other: u32| match status(other).cmp(&status(id)) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => match (self.whole(other, "time"), self.whole(id, "time")) {
+                (Some(a), Some(b)) if a != b => a > b,
+                _ => episode(other) == episode(id) && self.whole(other, "step") > self.whole(id, "step"),
+            },
+        };
+        let cites = |other: u32| {
+            let (older, newer) = (other.min(id), other.max(id));
+            let names = ["cites", "derived-from", "supersedes"];
+            names.iter().any(|name| self.edges.contains(&(newer, name, older)))
+        };
         let rank = |nth: &usize| {
             let id = item(*nth);
-            let status = ["success", "unknown", "failed"].iter().position(|of| Some(*of) == self.text(id, "status"));
             let grounded = self.layer(id) == "trace" || self.text(id, "support") == Some("supported");
-            (
-                status.unwrap_or(1),
-                Reverse(self.whole(id, "time")),
-                Reverse(self.whole(id, "step")),
-                !grounded,
-                Reverse(*nth),
-            )
+            let (time, step) = (Reverse(self.whole(id, "time")), Reverse(self.whole(id, "step")));
+            (status(id), time, step, !grounded, Reverse((id, *nth)))
         };
-        let winner = rivals.min_by_key(rank)?;
-        let says = |nth: usize| self.claims[nth]["value"].to_string();
-        (item(winner) != item(nth) && says(winner) != says(nth)).then(|| self.claims[winner]["item"].clone())
+        let competes = |other: &usize| self.is(item(*other), "active") && is_seen(item(*other)) && shares_scope(other);
+        let mut others: Vec<usize> = (0..self.claims.len()).filter(competes).collect();
+        others.sort_by_key(rank);
+        for other in others.into_iter().filter(|other| item(*other) != id) {
+            let is_same = self.claims[other]["value"].to_string() == self.claims[nth]["value"].to_string();
+            if is_same || !is_preferred(item(other)) {
+                return None;
+            }
+            if !cites(item(other)) {
+                return Some(self.claims[other]["item"].clone());
+            }
+        }
+        None
     }
 }

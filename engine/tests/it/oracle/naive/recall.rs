@@ -95,7 +95,7 @@ impl Exported {
             is_close: false,
         };
         self.walk_stages(&mut walk);
-        let relax_below = clauses.relax.as_ref().map_or(1, |relax| *relax.node.below.node.bound());
+        let relax_below = clauses.relax.as_ref().map_or(0, |relax| *relax.node.below.node.bound());
         let any_exclusion = self.ids().any(|id| self.exclusions(id, clauses, &walk.standing) > 0);
         if (walk.ranked.iter().map(Vec::len).sum::<usize>() as u64) < relax_below && any_exclusion {
             walk.relaxed = true;
@@ -444,11 +444,11 @@ impl Exported {
 
     pub(super) fn is_ahead(&self, id: u32, standing: &ReaderPosition) -> bool {
         let own = texts(self.cell(id, "episode")).into_iter().next();
-        self.layer(id) != "theme"
-            && standing.episode.is_some()
+        let by_step = standing.episode.is_some()
             && own == standing.episode
-            && (standing.step.zip(self.whole(id, "step")).is_some_and(|(reader, item)| item > reader)
-                || standing.time.zip(self.whole(id, "time")).is_some_and(|(reader, item)| item > reader))
+            && standing.step.zip(self.whole(id, "step")).is_some_and(|(reader, item)| item > reader);
+        let by_time = standing.until.zip(self.whole(id, "time")).is_some_and(|(until, item)| item > until);
+        self.layer(id) != "theme" && (by_step || by_time)
     }
 
     /// The number of tests that keep an item out.
@@ -466,6 +466,10 @@ impl Exported {
         let version_is_named = named(FlawKind::Stale).filter(window_has_version).is_some();
         if !includes(clauses, FlawKind::Stale) && !version_is_named {
             count += usize::from(self.is_foreign(id, standing));
+        }
+        if !includes(clauses, FlawKind::Unsupported) && named(FlawKind::Unsupported).is_none() {
+            let lost_support = self.text(id, "support") == Some("unsupported") && !self.is(id, "ungrounded");
+            count += usize::from(self.layer(id) == "recall" && lost_support);
         }
         count + excluded.iter().filter(|flaw| self.has_flaw(id, flaw, standing)).count()
     }

@@ -8,6 +8,7 @@
 //! Cost: one look-up in the word index for each name.
 
 use super::plan::Plan;
+use super::select::Selection;
 use super::words::WordIndexes;
 use crate::Result;
 use crate::model::item::Layer;
@@ -68,9 +69,17 @@ pub(super) fn names(text: &str) -> Vec<&str> {
     names
 }
 
-/// The names that keep a question from being covered; empty if it may be.
-pub(super) fn missing_names<'p>(snapshot: &Snapshot, plan: &'p Plan, words: &WordIndexes) -> Result<Vec<&'p str>> {
-    let Some(text) = plan.text.as_deref().filter(|_| plan.weights.abstains) else { return Ok(Vec::new()) };
+/// The reason why what is stored may not answer a question; `None` if nothing speaks against it.
+pub(super) fn doubt(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    words: &WordIndexes,
+    selection: &Selection,
+) -> Result<Option<String>> {
+    if selection.rows.is_empty() {
+        return Ok(Some("Nothing in scope matches the question.".to_owned()));
+    }
+    let Some(text) = plan.text.as_deref().filter(|_| plan.weights.groups) else { return Ok(None) };
     let names = names(text);
     let mut missing = Vec::new();
     for name in &names {
@@ -79,14 +88,12 @@ pub(super) fn missing_names<'p>(snapshot: &Snapshot, plan: &'p Plan, words: &Wor
         }
     }
     // Looking a name up finds damage. Where words are damaged, a name that is not found may be there all the same.
-    if Layer::ALL.iter().any(|layer| snapshot.state.damaged_words(*layer) > 0) {
-        return Ok(Vec::new());
-    }
-    Ok(if missing.len() * 2 >= names.len() { missing } else { Vec::new() })
+    let is_damaged = Layer::ALL.iter().any(|layer| snapshot.state.damaged_words(*layer) > 0);
+    Ok((!is_damaged && !missing.is_empty() && missing.len() * 2 >= names.len()).then(|| note(&missing)))
 }
 
 /// Says that nothing in scope names what a question names.
-pub(super) fn note(missing: &[&str]) -> String {
+fn note(missing: &[&str]) -> String {
     let first = missing.get(..MOST_NAMED).unwrap_or(missing).join(", ");
     match missing.len().saturating_sub(MOST_NAMED) {
         0 => format!("Nothing in scope names {first}."),

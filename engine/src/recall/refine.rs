@@ -1,0 +1,68 @@
+//! Refining: names of the question that the best candidates have add to their `words` (profile `default`).
+//!
+//! | added to w, which is at most 1 | for an item that has |
+//! |---|---|
+//! | [`CODE`] | a code of the question, a token with a letter and a digit; for each |
+//! | [`CODE_IN_CALL`] | such a code, and is the call of a tool: its reading comes before talk about it |
+//! | [`NAMED_CLAIM`] | a structured claim whose name, subject and attribute, the question has whole; not for turns |
+//!
+//! The best [`GROUPED`] candidates are refined; the others keep their places. Measured on a log of tool calls: an
+//! answer among five rows for 0.76 of the questions without, 0.88 with (`docs/performance.md`).
+
+use super::group::GROUPED;
+use super::offers::{Offer, Offers};
+use super::plan::Plan;
+use super::rank::Scored;
+use super::texts::{frame_text, name_stems};
+use crate::Result;
+use crate::memory::frames::{Asked, FrameText};
+use crate::model::item::Kind;
+use crate::read::snapshot::Snapshot;
+
+const CODE: f32 = 1.0;
+const CODE_IN_CALL: f32 = 0.5;
+const NAMED_CLAIM: f32 = 1.0;
+
+/// Reads the texts of the best candidates and sorts them by what the question names.
+pub(super) fn refine(snapshot: &Snapshot, plan: &Plan, asked: &Asked, offers: &mut Offers) -> Result<()> {
+    let best = offers.best(GROUPED);
+    for offer in best.iter_mut() {
+        snapshot.tick()?;
+        offer.text = frame_text(snapshot, offer.scored.id)?;
+    }
+    if !plan.weights.groups || plan.text.is_none() {
+        return Ok(());
+    }
+    for offer in best.iter_mut() {
+        let Some(text) = &offer.text else { continue };
+        let codes = codes_of(asked, text);
+        let mut named = CODE * codes as f32;
+        if codes > 0 && snapshot.state.attributes.kind(offer.scored.id)? == Kind::Call {
+            named += CODE_IN_CALL;
+        }
+        if names_claim(snapshot, asked, text, &offer.scored)? {
+            named += NAMED_CLAIM;
+        }
+        offer.scored.parts.words += plan.weights.words * named;
+        offer.scored.score = offer.scored.parts.sum();
+    }
+    best.sort_by(Offer::best_first);
+    Ok(())
+}
+
+/// The number of codes of the question that a text has.
+fn codes_of(asked: &Asked, text: &FrameText) -> usize {
+    let has = |code: &&u32| text.tokens.iter().any(|token| token.stem == **code);
+    asked.codes.iter().filter(has).count()
+}
+
+/// True if the question has every word of the name of a claim of the item.
+fn names_claim(snapshot: &Snapshot, asked: &Asked, text: &FrameText, scored: &Scored) -> Result<bool> {
+    let state = &snapshot.state;
+    let is_turn = || Ok::<bool, crate::Error>(state.attributes.kind(scored.id)? == Kind::Turn);
+    if state.has_stated_claims(scored.id)? {
+        let stated = state.stated_claims_of(scored.id)?;
+        return Ok(stated.iter().any(|claim| asked.names(&name_stems(&claim.name))) && !is_turn()?);
+    }
+    Ok(text.claims.iter().any(|name| asked.names(name)) && !is_turn()?)
+}

@@ -1,0 +1,244 @@
+//! Answers of the default recall: one row for one frame, led by what holds now, the other statements below it.
+
+use holotype::answer::{Answer, Order, Output, Row};
+use holotype::query::Params;
+use holotype::time::FixedClock;
+use holotype::{Durability, Holotype, NewTrace, Options, Source, Space, Status};
+use holotype_storage::vfs::SimVfs;
+use std::sync::Arc;
+
+/// 2026-01-06T00:00:00Z
+const CLOCK: i64 = 1_767_657_600_000_000;
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 24 * 3_600 * SECOND;
+
+fn database(space: Option<Space>) -> Holotype {
+    let options = Options { clock: Arc::new(FixedClock(CLOCK)), page_size: 4096, space, ..Options::default() };
+    Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).unwrap()
+}
+
+fn hashing() -> Option<Space> {
+    Some(Space::new("hashing-v1-256", 256))
+}
+
+/// Statements of a user, a day apart, with the keys `s0`, `s1`, …
+fn told(statements: &[&str]) -> Holotype {
+    let database = database(None);
+    let mut transaction = database.begin().unwrap();
+    for (nth, text) in statements.iter().enumerate() {
+        let time = CLOCK - (statements.len() - nth) as i64 * DAY;
+        let trace = NewTrace::turn("home", *text).key(format!("s{nth}")).source(Source::User);
+        transaction.record(trace.time(time)).unwrap();
+    }
+    transaction.commit(Durability::None).unwrap();
+    database
+}
+
+fn ask(database: &Holotype, script: &str) -> Answer {
+    match database.query(script, &Params::new()).unwrap_or_else(|error| panic!("{script}: {error}")).pop() {
+        Some(Output::Answer(answer)) => *answer,
+        other => panic!("{script}: {other:?}"),
+    }
+}
+
+fn keys(answer: &Answer) -> Vec<&str> {
+    answer.rows.iter().map(|row| row.key.as_str()).collect()
+}
+
+fn lines(row: &Row) -> Vec<(Order, &str, &str)> {
+    row.lines.iter().map(|line| (line.order, line.key.as_str(), line.text.as_str())).collect()
+}
+
+#[test]
+fn the_newest_value_leads_and_the_earlier_one_is_a_line() {
+    let database = told(&["The rent is $850.", "Ann likes green tea.", "The rent is $900."]);
+    let answer = ask(&database, "recall 'What is the rent?' limit 2");
+    assert_eq!(answer.rows[0].text, "The rent is $900.");
+    assert_eq!(lines(&answer.rows[0]), [(Order::Earlier, "s0", "is $850.")]);
+    assert_eq!(answer.rows[0].lines[0].label, "earlier (2026-01-03T00:00:00Z)");
+    assert_eq!(answer.rows[0].lines[0].citations[0].text.as_deref(), Some("The rent is $850."));
+    assert_eq!(answer.rows[0].path, ["words"]);
+    let alone = ask(&database, "recall 'What is the rent?' limit 2 lines none");
+    assert_eq!((keys(&alone), alone.rows[0].lines.len()), (vec!["s2", "s0"], 0));
+}
+
+#[test]
+fn what_is_said_with_more_words_never_leads() {
+    for qualified in [
+        "Suppose the rent is $700.",
+        "The rent is $900 for guests.",
+        "The rent is not $900.",
+        "Until 2020 the rent is $900.",
+        "If we move, the rent is $900.",
+    ] {
+        let database = told(&["The rent is $900.", qualified, "Ann likes green tea."]);
+        let answer = ask(&database, "recall 'What is the rent?' limit 1");
+        let row = &answer.rows[0];
+        assert_eq!(row.text, "The rent is $900.", "{qualified}");
+        assert_eq!((row.lines.len(), row.lines[0].order), (1, Order::Later), "{qualified}");
+    }
+}
+
+/// Six tickets differ in their numbers alone. Folding by cosine once left one of them.
+#[test]
+fn subjects_that_the_question_names_are_rows_of_their_own() {
+    let texts: Vec<String> =
+        (101..107).map(|nth| format!("Ticket T-{nth} was moved to the review column by Mara.")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let database = told(&texts);
+    let one = ask(&database, "recall 'Where is ticket T-103?' limit 6");
+    assert_eq!(one.rows[0].text, texts[2]);
+    assert!(one.rows[0].lines.is_empty());
+    // Asked about all of them, each is told, as a row, a line, or the key of a row with its words.
+    let all = ask(&database, "recall 'Which tickets were moved to review?' limit 6");
+    assert_eq!(shown(&all).len(), 6);
+}
+
+fn shown(answer: &Answer) -> Vec<String> {
+    let of_row = |row: &Row| {
+        let lines = row.lines.iter().map(|line| line.key.clone());
+        [row.key.clone()].into_iter().chain(row.folded.iter().cloned()).chain(lines).collect::<Vec<_>>()
+    };
+    let mut shown: Vec<String> = answer.rows.iter().flat_map(of_row).collect();
+    shown.sort();
+    shown.dedup();
+    shown
+}
+
+/// "Was not moved" is no restatement of "was moved", however near their vectors are.
+#[test]
+fn a_denial_is_told() {
+    let database = told(&["The meeting was moved to Friday.", "The meeting was not moved to Friday."]);
+    let answer = ask(&database, "recall 'Was the meeting moved to Friday?' limit 1");
+    assert_eq!(lines(&answer.rows[0]).len(), 1);
+    assert_eq!(shown(&answer), ["s0", "s1"]);
+}
+
+#[test]
+fn equal_words_are_folded_by_name() {
+    let database = told(&["Call me Al.", "The sky is blue.", "call me al"]);
+    let answer = ask(&database, "recall 'What should I call you?' limit 2");
+    assert_eq!((answer.rows[0].key.as_str(), answer.rows[0].folded.as_slice()), ("s2", ["s0".to_owned()].as_slice()));
+}
+
+/// A fact in other words once lost against the trace that it cites, and vanished.
+#[test]
+fn a_fact_stands_beside_the_trace_it_cites() {
+    let database = database(hashing());
+    let script = "record call 'UA123 price=$450 in economy' in episode 'e' with key = 't', tool = 'search';
+        remember fact 'UA123 costs $450' from 't' quoting 'price=$450' with key = 'r'";
+    database.query(script, &Params::new()).unwrap();
+    let mut found = keys(&ask(&database, "recall 'What does UA123 cost?' limit 5")).join(" ");
+    assert!(found == "t r" || found == "r t", "{found}");
+    found.clear();
+}
+
+/// Two calls in a row are less than a minute apart. Their contest was once open, and the first price won.
+#[test]
+fn the_later_of_two_calls_in_a_row_answers() {
+    let database = database(hashing());
+    for price in [450, 480] {
+        let script =
+            format!("record call 'search(flight UA123): price = ${price}' in episode 'e' with tool = 'search'");
+        database.query(&script, &Params::new()).unwrap();
+    }
+    let answer = ask(&database, "recall 'What is the price of flight UA123?' in episode 'e' limit 1");
+    assert!(answer.rows[0].text.ends_with("$480"), "{answer:?}");
+    assert_eq!(answer.rows[0].lines[0].order, Order::Earlier);
+}
+
+/// A value that was read two thousand times fills the candidates; its change is found by its words.
+#[test]
+fn a_change_is_found_behind_two_thousand_equal_readings() {
+    let database = database(None);
+    let mut transaction = database.begin().unwrap();
+    for nth in 0..2_000 {
+        let trace = NewTrace::call("e", "look", "The gate of flight UA123 is B12.").status(Status::Success);
+        transaction.record(trace.time(CLOCK - (3_000 - nth) * SECOND)).unwrap();
+    }
+    let changed = NewTrace::call("e", "look", "The gate of flight UA123 is C7.").status(Status::Success);
+    transaction.record(changed.time(CLOCK - SECOND)).unwrap();
+    transaction.commit(Durability::None).unwrap();
+    let answer = ask(&database, "recall 'What is the gate of flight UA123?' limit 1");
+    assert_eq!(answer.rows[0].text, "The gate of flight UA123 is C7.");
+}
+
+#[test]
+fn a_guess_of_the_assistant_is_a_line_of_the_reading() {
+    let database = database(None);
+    let script = "record call 'Flight UA123 to Lisbon: the price is $480 now' in episode 'e'
+          with key = 't', tool = 's', status = success, source = tool;
+        record turn 'I think flight UA123 has a price near $300, maybe' in episode 'e'
+          with key = 'g', source = assistant";
+    database.query(script, &Params::new()).unwrap();
+    let answer = ask(&database, "recall 'What is the price of flight UA123?' limit 2");
+    assert_eq!(keys(&answer), ["t"]);
+    assert_eq!(lines(&answer.rows[0])[0].1, "g");
+}
+
+#[test]
+fn a_code_of_the_question_comes_before_nearer_words() {
+    let database = told(&[
+        "What bags may I take on my reservation, and how many bags in all?",
+        "Reservation 4WQ150 is for two.",
+        "Bags on a reservation cost extra.",
+    ]);
+    assert_eq!(keys(&ask(&database, "recall 'How many bags are on reservation 4WQ150?' limit 1")), ["s1"]);
+}
+
+// ---- the reader ----
+
+/// One late line of an old version once made all else foreign.
+#[test]
+fn a_late_line_of_an_old_version_hides_nothing() {
+    let database = database(None);
+    let mut transaction = database.begin().unwrap();
+    for nth in 0..20 {
+        let version = if nth == 19 { "v1" } else { "v2" };
+        transaction.record(NewTrace::turn("e", format!("Note {nth} about the garden.")).version(version)).unwrap();
+    }
+    transaction.commit(Durability::None).unwrap();
+    let answer = ask(&database, "recall 'garden' in episode 'e' limit 30 lines none");
+    assert_eq!((answer.at.version.as_deref(), answer.rows.len()), (Some("v2"), 19));
+    assert_eq!(answer.excluded, [("version", 1)]);
+}
+
+/// An item dated 2031 once made everything else stale.
+#[test]
+fn an_item_dated_after_the_last_commit_moves_no_reader_and_is_counted() {
+    let database = database(None);
+    let mut transaction = database.begin().unwrap();
+    transaction.record(NewTrace::turn("e", "The garden is dry.").key("now").time(CLOCK - DAY)).unwrap();
+    transaction.record(NewTrace::turn("f", "The garden is wet.").key("later").time(CLOCK + 2_000 * DAY)).unwrap();
+    transaction.commit(Durability::None).unwrap();
+    let answer = ask(&database, "recall 'Is the garden dry?' limit 5");
+    assert_eq!((keys(&answer), answer.at.time), (vec!["now"], Some(CLOCK - DAY)));
+    assert!(!answer.rows[0].stale);
+    assert_eq!(answer.excluded, [("later", 1)]);
+    let then = ask(&database, "recall 'Is the garden dry?' at time '2035-01-01T00:00:00Z' limit 5 lines none");
+    assert_eq!(then.rows.len(), 2);
+}
+
+#[test]
+fn nothing_later_than_a_stated_time_is_an_answer_in_any_scope() {
+    let database = told(&["The rent is $850.", "Ann likes tea.", "The rent is $900."]);
+    for scope in ["", "in all", "in episode 'home'"] {
+        let answer =
+            ask(&database, &format!("recall 'What is the rent?' {scope} at time '2026-01-04T12:00:00Z' limit 5"));
+        assert!(!shown(&answer).contains(&"s2".to_owned()), "{scope}: {answer:?}");
+    }
+}
+
+// ---- nothing found ----
+
+#[test]
+fn rows_come_with_an_answer_that_is_not_answerable_unless_it_abstains() {
+    let database = told(&["The flat does cost $850.", "Ann likes green tea."]);
+    let answer = ask(&database, "recall 'What does flight QQ7XZ1 cost?' limit 2");
+    assert!(!answer.answerable && !answer.rows.is_empty(), "{answer:?}");
+    assert_eq!(answer.notes, ["Nothing in scope names QQ7XZ1."]);
+    let none = ask(&database, "recall 'What does flight QQ7XZ1 cost?' limit 2 abstain");
+    assert!(!none.answerable && none.rows.is_empty());
+    let found = ask(&database, "recall 'What does Ann like?' limit 2 abstain");
+    assert!(found.answerable && found.rows[0].key == "s1");
+}
