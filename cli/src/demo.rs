@@ -15,9 +15,9 @@ use crate::render::text::{cut, width, wrap};
 use crate::render::{self, Format, branch};
 use crate::{database, interrupt};
 use change::ChangedCopy;
-use holotype::answer::{Answer, Role};
+use holotype::answer::{Answer, Role, Row};
 use holotype::plural::counted;
-use holotype::{Holotype, Options, Verdict, hex};
+use holotype::{Holotype, Layer, Options, Verdict, hex};
 use scratch::Scratch;
 use serde_json::{Map, Value, json};
 use std::io::{self, BufWriter, Write};
@@ -246,14 +246,20 @@ impl<W: Write> Telling<'_, W> {
                 row.key,
                 story.words_of(row, answer),
             ))?;
+            for line in &row.lines {
+                let when = line.time.map(story::day_and_hour_of).unwrap_or_default();
+                let (order, key) = (line.order.as_str(), &line.key);
+                self.row(&format!("          {order} ({when}): {}  {key}", story::priced(&line.text).words))?;
+            }
         }
+        self.line("   The searches and the guess speak of one fare. The newest search leads, the others are lines")?;
+        self.line("   below it: nothing true is hidden, and nothing outdated comes first.")?;
+        let lines: Vec<&str> = hits.first().iter().flat_map(|row| &row.lines).map(|line| line.key.as_str()).collect();
+        self.expect(lines == story::LINES_OF_FIRST, format!("the first row has the lines {}", lines.join(", ")));
         let order: Vec<&str> = shown.iter().map(|row| row.key.as_str()).collect();
         let [answer_key, evidence @ ..] = story::ANSWERS;
         let expected = order.first() == Some(&answer_key) && evidence.iter().all(|key| order.contains(key));
         self.expect(expected, format!("governed recall finds {}", order.join(", ")));
-        let folded = shown.last().map(|row| row.folded.join(", ")).unwrap_or_default();
-        self.expect(folded == story::FOLDED, format!("governed recall folds {folded}"));
-        self.line(&format!("   {folded} states the same price as {}, so the two are one row.", story::ANSWERS[1]))?;
         let back = story::KEPT_OUT.iter().find(|key| hits.iter().any(|row| row.key == **key));
         if let Some(key) = back {
             self.surprises.push(format!("{key} is not kept out"));
@@ -271,8 +277,9 @@ impl<W: Write> Telling<'_, W> {
 
     fn evidence(&mut self, story: &Story, answer: &Answer) -> Result<(), Failure> {
         self.heading(4, "What the answer rests on")?;
-        let Some(row) = answer.rows.first() else {
-            self.surprises.push("governed recall finds nothing".to_owned());
+        let is_fact = |row: &&Row| row.role == Role::Hit && row.layer == Layer::Recall;
+        let Some(row) = answer.rows.iter().find(is_fact) else {
+            self.surprises.push("governed recall finds no fact".to_owned());
             return Ok(());
         };
         self.row(&format!("   {}  {}  {}", row.key, row.kind.as_str(), row.text))?;

@@ -22,9 +22,9 @@ fn similarity_walks_into_every_trap_and_governed_recall_into_none() {
     let words = |line: &str, nth: usize| line.split_whitespace().nth(nth).unwrap_or_default().to_owned();
 
     let nearest: Vec<String> = section(&text, 2).iter().take(5).map(|line| words(line, 1)).collect();
-    assert_eq!(nearest, ["t56", "t51", "t5", "t24", "t6"]);
-    let answers: Vec<String> = section(&text, 3)[2..4].iter().map(|line| words(line, 6)).collect();
-    assert_eq!(answers, ["fare-thu", "t54"]);
+    assert_eq!(nearest, ["t56", "t51", "t5", "t39", "t6"]);
+    let answers: Vec<String> = [2, 7].iter().map(|at| words(section(&text, 3)[*at], 6)).collect();
+    assert_eq!(answers, ["t53", "fare-thu"]);
 
     for said in [
         "64 traces, 13 recalls and 5 themes, in 10 transactions",
@@ -33,16 +33,19 @@ fn similarity_walks_into_every_trap_and_governed_recall_into_none() {
         "0.854  t56  149 EUR        search_flights failed: 504 after 30 s: page incomplete",
         "t51  141 EUR        fare_watch at version v2: taxes not included",
         "t5   about 160 EUR  a guess of the assistant",
-        "t24  204 EUR        two days old",
+        "t39  231 EUR        one day old",
         "t6   189 EUR        three days old",
         "With a metadata filter, status = success and version = 'v3':",
-        "0.532  t24       204 EUR  two days old",
-        "0.476  t6        189 EUR  three days old",
-        "0.385  fare-thu  268 EUR  of today",
+        "0.447  t39  231 EUR  one day old",
+        "0.433  t6   189 EUR  three days old",
+        "0.432  t53  268 EUR  of today",
+        "earlier (Wed 08:05): 231 EUR  t39",
+        "earlier (Mon 08:37): 189 EUR  t6",
+        "earlier (Tue 07:50): 204 EUR  t24",
+        "earlier (Mon 08:36): about 160 EUR  t5",
         "Kept out: t56, it failed; t51, its version is v2 and the reader's v3; fare-mon and\n   fare-wed, superseded.",
-        "t53 states the same price as t54, so the two are one row.",
         "268 EUR is above the limit. This agent asks first.",
-        "├─ t53  search_flights  text[33..50]  \"268 EUR per adult\"             ce6a5f5d  ok",
+        "├─ t53  search_flights  text[45..62]  \"268 EUR per adult\"             ce6a5f5d  ok",
         "└─ t54  book            text[56..84]  \"268 EUR each, taxes included\"  b6857279  ok",
         "does not show 168 EUR as evidence. The original has no faults.",
     ] {
@@ -117,10 +120,10 @@ fn as_json_it_is_one_document_with_the_same_values_and_no_prose() {
     let keys = |rows: &serde_json::Value| -> Vec<String> {
         rows.as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(keys(&told["similarity"]), ["t56", "t51", "t5", "t24", "t6"]);
-    assert_eq!(keys(&told["similarity_with_filter"]["rows"]), ["t24", "t6", "fare-thu"]);
+    assert_eq!(keys(&told["similarity"]), ["t56", "t51", "t5", "t39", "t6"]);
+    assert_eq!(keys(&told["similarity_with_filter"]["rows"]), ["t39", "t6", "t53"]);
     assert_eq!(told["similarity"][1]["price"], "141 EUR");
-    assert_eq!(told["governed_recall"]["answer"]["rows"][0]["key"], "fare-thu");
+    assert_eq!(told["governed_recall"]["answer"]["rows"][0]["key"], "t53");
     assert_eq!(told["evidence"]["citations"][0]["verdict"], "ok");
     assert_eq!(told["changed_byte"]["shown_as_evidence"], false);
     assert_eq!((&told["head"]["commit"], &told["kept"]), (&10.into(), &serde_json::Value::Null));

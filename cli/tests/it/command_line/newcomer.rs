@@ -59,16 +59,15 @@ fn ages_are_readable_as_text_and_exact_as_json() {
 }
 
 #[test]
-fn a_conflict_names_the_key_of_the_item_that_won() {
+fn a_conflict_names_the_key_of_the_newer_item() {
     let place = Place::with_trip();
-    // Further apart than `contest.window`, so that the newer one wins.
     let claims = "record call 'the fare is 450' in episode 'trip-42' claims 'fare' = 450
                     with key = 'old', time = '2026-01-05T10:06:00Z';
                   record call 'the fare is now 500' in episode 'trip-42' claims 'fare' = 500
                     with key = 'price', time = '2026-01-05T10:09:00Z'";
     place.run(&["query", "memory.holo", claims]).ok();
-    let run = place.run(&["query", "memory.holo", "recall 'the fare' include conflicted"]).ok();
-    assert!(run.stdout.contains("item 'price' won over it"), "{run:#?}");
+    let run = place.run(&["query", "memory.holo", "recall 'the fare' lines none"]).ok();
+    assert!(run.stdout.contains("item 'price' contradicts it"), "{run:#?}");
     assert!(!run.stdout.contains("item #"), "{run:#?}");
 }
 

@@ -32,7 +32,7 @@ fn rows_come_with_their_evidence_as_a_tree() {
 fn an_answer_is_an_envelope_in_json() {
     let place = Place::with_trip();
     let answer = place.run(&["query", "memory.holo", QUESTION, "--format", "json"]).ok().json();
-    for member in ["commit", "at", "covered", "strength", "certificate", "route", "notes", "rows", "micros"] {
+    for member in ["commit", "at", "answerable", "strength", "certificate", "route", "notes", "rows", "micros"] {
         assert!(answer.get(member).is_some(), "{member}: {answer}");
     }
     let rows = answer["rows"].as_array().unwrap();
