@@ -10,11 +10,11 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A question with what is known of its answer.
+/// A question with the members of its line.
 pub(crate) struct Question {
     pub(crate) text: String,
     pub(crate) vector: Vec<f32>,
@@ -40,6 +40,15 @@ impl Question {
 pub(crate) struct Asked {
     pub(crate) episode: String,
     pub(crate) questions: Vec<Question>,
+}
+
+/// The origin of the vectors of a folder's lines and questions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vectors {
+    /// The files NAME.f16.npy and NAME.questions.f16.npy.
+    Files,
+    /// The hashing embedder.
+    Hashing,
 }
 
 /// A database of all files of a folder.
@@ -95,60 +104,58 @@ impl Dataset {
 
     /// As [`Dataset::load`], with every line changed or left out.
     fn load_changed(dir: &Path, change: &mut dyn FnMut(Value) -> Option<Value>) -> Result<Dataset> {
-        let temporary = tempfile::tempdir()?;
-        let names = names(dir)?;
-        let file = |name: &str, rest: &str| dir.join(format!("{name}{rest}"));
-        let first = NpyReader::open(file(&names[0], ".f16.npy"))?;
-        let space = Space::new("bench", first.dim()).encoding(Encoding::F16);
-        let database = Holotype::create(temporary.path().join("bench.holo"), Options::with_space(space))?;
-        let mut asked = Vec::new();
-        for name in &names {
-            let path = file(name, ".jsonl");
-            let vectors = NpyReader::open(file(name, ".f16.npy"))?;
-            let options = ImportOptions { durability: Durability::None, ..ImportOptions::default() };
-            let mut lines = String::new();
-            for line in BufReader::new(File::open(&path)?).lines() {
-                if let Some(line) = change(serde_json::from_str(&line?)?) {
-                    lines += &format!("{line}\n");
-                }
-            }
-            let of_file = path.display().to_string();
-            import(&database, &of_file, lines.as_bytes(), Some(&vectors), &options, &mut |_| {})?;
-            asked.push(Asked {
-                episode: episode_of(&path)?,
-                questions: questions(&file(name, ".questions.jsonl"), &file(name, ".questions.f16.npy"))?,
-            });
-        }
-        database.checkpoint()?;
-        Ok(Dataset { database, asked, _dir: temporary })
+        Dataset::load_named(dir, &names(dir)?, Vectors::Files, change)
     }
-}
 
-impl Dataset {
-    /// As [`Dataset::load`], with vectors of the hashing embedder in place of those of the files.
+    /// As [`Dataset::load`], with vectors of the hashing embedder in place of the stored vectors.
     pub(crate) fn load_hashed(dir: &Path) -> Result<Dataset> {
+        Dataset::load_named(dir, &names(dir)?, Vectors::Hashing, &mut Some)
+    }
+
+    /// Imports the files NAME.jsonl of these names into one database, with every line changed or left out.
+    pub(crate) fn load_named(
+        dir: &Path,
+        names: &[String],
+        vectors: Vectors,
+        change: &mut dyn FnMut(Value) -> Option<Value>,
+    ) -> Result<Dataset> {
         let temporary = tempfile::tempdir()?;
-        let embedder = HashingEmbedder::default();
-        let database = Holotype::create(temporary.path().join("bench.holo"), Options::default())?;
+        let file = |name: &str, rest: &str| dir.join(format!("{name}{rest}"));
+        let options = match (vectors, names.first()) {
+            (Vectors::Files, Some(first)) => {
+                let dim = NpyReader::open(file(first, ".f16.npy"))?.dim();
+                Options::with_space(Space::new("bench", dim).encoding(Encoding::F16))
+            }
+            _ => Options::default(),
+        };
+        let database = Holotype::create(temporary.path().join("bench.holo"), options)?;
         let mut asked = Vec::new();
-        for name in &names(dir)? {
-            let path = dir.join(format!("{name}.jsonl"));
+        for name in names {
+            let path = file(name, ".jsonl");
+            let of_file = path.display().to_string();
             let mut lines = String::new();
-            for line in BufReader::new(File::open(&path)?).lines() {
-                let mut line: Value = serde_json::from_str(&line?)?;
+            for line in BufReader::new(File::open(&path).map_err(|error| format!("{of_file}: {error}"))?).lines() {
+                let Some(mut line) = change(serde_json::from_str(&line?)?) else { continue };
                 for inner in line.as_object_mut().into_iter().flat_map(|line| line.values_mut()) {
-                    inner.as_object_mut().map(|inner| inner.remove("row"));
+                    let inner = inner.as_object_mut().filter(|_| vectors == Vectors::Hashing);
+                    inner.map(|inner| inner.remove("row"));
                 }
                 lines += &format!("{line}\n");
             }
-            let options = ImportOptions {
-                durability: Durability::None,
-                embedder: Some(Arc::new(embedder)),
-                ..ImportOptions::default()
+            let rows = match vectors {
+                Vectors::Files => Some(NpyReader::open(file(name, ".f16.npy"))?),
+                Vectors::Hashing => None,
             };
-            import(&database, name, lines.as_bytes(), None, &options, &mut |_| {})?;
-            let file = |rest: &str| dir.join(format!("{name}{rest}"));
-            let questions = questions(&file(".questions.jsonl"), &file(".questions.f16.npy"))?;
+            let options = match vectors {
+                Vectors::Files => ImportOptions { durability: Durability::None, ..ImportOptions::default() },
+                Vectors::Hashing => hashing(),
+            };
+            import(&database, &of_file, lines.as_bytes(), rows.as_ref(), &options, &mut |_| {})?;
+            let vectors = match vectors {
+                Vectors::Files => Some(file(name, ".questions.f16.npy")),
+                Vectors::Hashing => None,
+            };
+            let questions = questions(&file(name, ".questions.jsonl"), vectors.as_deref())?;
             asked.push(Asked { episode: episode_of(&path)?, questions });
         }
         database.checkpoint()?;
@@ -156,20 +163,23 @@ impl Dataset {
     }
 }
 
+/// Options of an import that makes vectors by the hashing embedder.
+fn hashing() -> ImportOptions {
+    let embedder = Some(Arc::new(HashingEmbedder::default()) as Arc<_>);
+    ImportOptions { durability: Durability::None, embedder, ..ImportOptions::default() }
+}
+
 impl Dataset {
     /// A database of generated runs in the interchange form, with vectors of the hashing embedder.
     pub(crate) fn of_runs(runs: Vec<(String, Asked)>) -> Result<Dataset> {
         let temporary = tempfile::tempdir()?;
-        let embedder = HashingEmbedder::default();
-        let database = Holotype::create(temporary.path().join("bench.holo"), Options::default())?;
+        let database = Holotype::create(
+            temporary.path().join("bench.holo"),
+            Options::default().embedder(HashingEmbedder::default()),
+        )?;
         let mut all = Vec::new();
         for (lines, asked) in runs {
-            let options = ImportOptions {
-                durability: Durability::None,
-                embedder: Some(Arc::new(embedder)),
-                ..ImportOptions::default()
-            };
-            import(&database, &asked.episode, lines.as_bytes(), None, &options, &mut |_| {})?;
+            import(&database, &asked.episode, lines.as_bytes(), None, &hashing(), &mut |_| {})?;
             all.push(asked);
         }
         database.checkpoint()?;
@@ -201,15 +211,21 @@ fn episode_of(path: &Path) -> Result<String> {
     Err(format!("{}: names no episode", path.display()).into())
 }
 
-fn questions(path: &PathBuf, vectors: &PathBuf) -> Result<Vec<Question>> {
-    let vectors = NpyReader::open(vectors)?;
+/// The questions of a file, with their vectors from another or of the hashing embedder.
+fn questions(path: &Path, vectors: Option<&Path>) -> Result<Vec<Question>> {
+    let vectors = vectors.map(NpyReader::open).transpose()?;
     let mut questions = Vec::new();
     for line in BufReader::new(File::open(path)?).lines() {
         let line: Value = serde_json::from_str(&line?)?;
         let text = line.get("question").and_then(Value::as_str).ok_or("a question has no text")?.to_owned();
-        let row = line.get("row").and_then(Value::as_u64).ok_or("a question has no row")?;
         let mut vector = Vec::new();
-        vectors.read_row(row, &mut vector)?;
+        match &vectors {
+            Some(vectors) => {
+                let row = line.get("row").and_then(Value::as_u64).ok_or("a question has no row")?;
+                vectors.read_row(row, &mut vector)?;
+            }
+            None => vector = HashingEmbedder::default().embed(&text).unwrap_or_default(),
+        }
         questions.push(Question { text, vector, line });
     }
     Ok(questions)

@@ -8,8 +8,10 @@ mod domains;
 mod phrases;
 mod runs;
 
+pub(crate) use phrases::Style;
+
 use crate::Result;
-use crate::dataset::{Dataset, Question, median};
+use crate::dataset::{Asked, Dataset, Question, median};
 use holotype::Snapshot;
 use holotype::answer::{Answer, Output};
 use holotype::query::ParamValue;
@@ -18,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The version every question is asked in.
-const VERSION: &str = "v2";
+pub(crate) const VERSION: &str = "v2";
 const FAILED: &str = "failed";
 const FOREIGN: &str = "foreign-version";
 
@@ -62,6 +64,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         (Some(data), None) => ask(&Dataset::load(data)?, arguments.misses),
         (None, None) => Err("name --data or --style".into()),
     }
+}
+
+/// Generated runs of a style, with the questions asked at their end.
+pub(crate) fn generated(style: Style, seed: u64) -> Vec<(String, Asked)> {
+    runs::runs(style, seed, &mut runs::Claims::default())
 }
 
 fn ask(dataset: &Dataset, misses: bool) -> Result<()> {

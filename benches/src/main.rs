@@ -13,6 +13,8 @@
 //! cargo run --release -p holotype-bench -- multihop --generated 1,2,3
 //! cargo run --release -p holotype-bench -- knowledge
 //! cargo run --release -p holotype-bench -- ablation --data DIR
+//! cargo run --release -p holotype-bench -- answers --data DIR
+//! cargo run --release -p holotype-bench -- answers --only languages,alike
 //! cargo run --release -p holotype-bench -- upkeep
 //! cargo run --release -p holotype-bench -- claims --sizes 6000,100000
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
@@ -40,6 +42,7 @@
 mod output;
 
 mod ablation;
+mod answers;
 mod append;
 mod batch;
 mod claims;
@@ -99,6 +102,8 @@ enum Bench {
         #[arg(long)]
         data: PathBuf,
     },
+    /// The goals of the default recall: newest first, nothing hidden, equal answers, cost; ends with a table.
+    Answers(answers::Arguments),
     /// Questions that need several passages: routed recall beside the best one shot of the same size.
     Multihop(multihop::Arguments),
     /// The graph of a large memory: hops, structuring, merging, credit.
@@ -151,6 +156,7 @@ fn run(bench: Bench) -> Result<()> {
         Bench::Router(arguments) => router::run(&arguments),
         Bench::Nothing { data } => nothing::run(&data),
         Bench::Epistemic(arguments) => epistemic::run(&arguments),
+        Bench::Answers(arguments) => answers::run(&arguments),
         Bench::Multihop(arguments) => multihop::run(&arguments),
         Bench::Knowledge(arguments) => knowledge::run(&arguments),
         Bench::Ablation { data } => ablation::run(&data),

@@ -67,7 +67,7 @@ fn covered(snapshot: &Snapshot, asked: &Asked, question: &Question, text: &str) 
 }
 
 /// The names of those who speak in a conversation.
-fn speakers(snapshot: &Snapshot, asked: &Asked) -> Result<Vec<String>> {
+pub(crate) fn speakers(snapshot: &Snapshot, asked: &Asked) -> Result<Vec<String>> {
     let params = Params::from([("e".to_owned(), ParamValue::Text(asked.episode.clone()))]);
     let mut names = BTreeSet::new();
     if let Some(Output::Table(table)) = snapshot.query("find turns where episode = $e return speaker", &params)?.pop() {
@@ -79,7 +79,7 @@ fn speakers(snapshot: &Snapshot, asked: &Asked) -> Result<Vec<String>> {
 }
 
 /// A question with one conversation's names in place of the other's.
-fn rename(text: &str, from: &[String], to: &[String]) -> String {
+pub(crate) fn rename(text: &str, from: &[String], to: &[String]) -> String {
     let mut renamed = String::new();
     let mut word = String::new();
     for c in text.chars().chain([' ']) {

@@ -4,8 +4,8 @@
 //! checked holds on any machine: counts, recall, that budgets are kept, that governed recall beats plain similarity. A
 //! figure that fails its check ends the run with an error; times are printed and never judged.
 
-mod conversation;
-mod desk;
+pub(crate) mod conversation;
+pub(crate) mod desk;
 pub(crate) mod neighbours;
 
 use crate::Result;
@@ -27,7 +27,8 @@ pub(crate) fn run() -> Result<()> {
     check_writing(dir.path())?;
     check_knowledge(dir.path())?;
     check_locomo(dir.path())?;
-    check_epistemic(dir.path())
+    check_epistemic(dir.path())?;
+    check_answers()
 }
 
 /// A bench whose reader leaves after the first line, as `head` does, ends in silence.
@@ -202,6 +203,32 @@ fn check_epistemic(dir: &Path) -> Result<()> {
     check(number(default, "unmarked_failed_or_foreign")? == 0.0, "epistemic: failed and foreign rows", default)?;
     let (plain, ours) = (number(similarity, "bad_rows")?, number(default, "bad_rows")?);
     check(ours < plain, "epistemic: fewer bad rows than similarity alone", default)
+}
+
+fn check_answers() -> Result<()> {
+    let lines = bench(&["answers", "--smoke", "--set", "recency.half-life=1d"])?;
+    for (set, of) in [("babi", "changed"), ("tau-airline", "changed"), ("worlds-2s", "all"), ("agent", "all")] {
+        let line = one(&lines, &[("set", set), ("of", of)])?;
+        let (right, hit) = (number(line, "right_first")?, number(line, "hit_at_five")?);
+        check(right <= hit && (0.0..=1.0).contains(&hit), "answers: the first row is one of five", line)?;
+        check(number(line, "questions")? > 0.0, "answers: questions", line)?;
+    }
+    let languages = lines.iter().filter(|line| line["of"] == "updates").count();
+    check(languages == 12, "answers: languages", &languages)?;
+    for line in lines.iter().filter(|line| line["check"] == "equal") {
+        let ways = ["prepared", "repeated", "limited"].map(|way| line[way] == 0);
+        check(ways == [true; 3], "answers: the same answer in every way of asking", line)?;
+    }
+    for line in lines.iter().filter(|line| line["check"] == "hidden") {
+        check(line["hidden"] == 0 || line["hidden"] == "skipped", "answers: nothing is hidden", line)?;
+    }
+    for line in lines.iter().filter(|line| line["check"] == "time") {
+        check(number(line, "default_ms")? > 0.0 && number(line, "archive_ms")? > 0.0, "answers: times", line)?;
+    }
+    for line in lines.iter().filter(|line| !line["less"].is_null()) {
+        check(number(line, "less")? <= 0.003, "answers: the default recall finds what archive finds", line)?;
+    }
+    Ok(())
 }
 
 /// Runs a bench, shows its lines and reads them.

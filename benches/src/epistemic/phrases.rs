@@ -35,7 +35,7 @@ impl Style {
         }
     }
 
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Style::Calls => "calls",
             Style::Json => "json",

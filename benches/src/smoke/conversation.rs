@@ -22,7 +22,7 @@ const SMALL_TALK: [&str; 5] = [
 ];
 
 /// Lines with the vectors they name, written side by side.
-pub(super) struct Story {
+pub(crate) struct Story {
     lines: LineWriter<BufWriter<File>>,
     vectors: NpyWriter,
     questions: BufWriter<File>,
@@ -33,7 +33,7 @@ pub(super) struct Story {
 
 impl Story {
     /// Begins NAME.jsonl and the files beside it in a new folder.
-    pub(super) fn create(dir: &Path, name: &str) -> Result<Story> {
+    pub(crate) fn create(dir: &Path, name: &str) -> Result<Story> {
         std::fs::create_dir_all(dir)?;
         let file = |rest: &str| dir.join(format!("{name}{rest}"));
         let embedder = HashingEmbedder::new(128);
@@ -48,18 +48,18 @@ impl Story {
         })
     }
 
-    pub(super) fn line(&mut self, line: Line) -> Result<()> {
+    pub(crate) fn line(&mut self, line: Line) -> Result<()> {
         Ok(self.lines.write(&line)?)
     }
 
     /// The row of a text's vector.
-    pub(super) fn row(&mut self, text: &str) -> Result<Option<VectorRef>> {
+    pub(crate) fn row(&mut self, text: &str) -> Result<Option<VectorRef>> {
         let vector = self.embedder.embed(text).ok_or("a blank text")?;
         Ok(Some(VectorRef::Row(self.vectors.push(&vector)?)))
     }
 
     /// Writes a question, with what else its bench wants to know of it.
-    pub(super) fn ask(&mut self, question: &str, mut known: serde_json::Value) -> Result<()> {
+    pub(crate) fn ask(&mut self, question: &str, mut known: serde_json::Value) -> Result<()> {
         let vector = self.embedder.embed(question).ok_or("a blank question")?;
         known["question"] = json!(question);
         known["row"] = json!(self.question_vectors.push(&vector)?);
@@ -68,7 +68,7 @@ impl Story {
     }
 
     /// Ends all files and gives the number of questions.
-    pub(super) fn finish(mut self) -> Result<usize> {
+    pub(crate) fn finish(mut self) -> Result<usize> {
         self.lines.write(&Line::Commit(Commit::default()))?;
         self.lines.finish()?;
         self.vectors.finish()?;
@@ -79,7 +79,7 @@ impl Story {
 }
 
 /// Writes the folder and gives the number of questions.
-pub(super) fn write(dir: &Path) -> Result<usize> {
+pub(crate) fn write(dir: &Path) -> Result<usize> {
     let mut story = Story::create(dir, EPISODE)?;
     story.line(Line::Episode(Episode { id: EPISODE.to_owned(), ..Episode::default() }))?;
     let mut step = 0;

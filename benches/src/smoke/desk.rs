@@ -27,7 +27,7 @@ const THINGS: [&str; 12] = [
 const ROUNDS: [&str; 8] = ["stale", "stale", "failed", "stale", "foreign-version", "ungrounded", "failed", "right"];
 
 /// Writes the folder and gives the number of questions.
-pub(super) fn write(dir: &Path) -> Result<usize> {
+pub(crate) fn write(dir: &Path) -> Result<usize> {
     let mut story = Story::create(dir, EPISODE)?;
     let version = Some(VERSION.to_owned());
     story.line(Line::Episode(Episode { id: EPISODE.to_owned(), version, ..Episode::default() }))?;
