@@ -66,6 +66,7 @@ fn map(sign: char) -> Option<char> {
         '\u{5f4}' => Some('"'),
         '\u{2010}'..='\u{2013}' | '\u{2212}' | '\u{5be}' | '\u{30a0}' => Some('-'),
         '\u{66b}' => Some('.'),
+        '♯' => Some('#'),
         '\u{66c}' => Some(','),
         // Kept after an emoji only, which `normal_form` decides.
         ZERO_WIDTH_JOINER => Some(sign),
@@ -75,10 +76,20 @@ fn map(sign: char) -> Option<char> {
 }
 
 fn is_invisible(sign: char) -> bool {
+    is_format_character(sign) || is_filler(sign)
+}
+
+/// Characters that direct the layout: joiners, bidi marks, variation selectors, tags.
+fn is_format_character(sign: char) -> bool {
     matches!(sign,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{640}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{20e3}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Characters that fill a place: tatweel, Hangul fillers, inherent Khmer vowels, the keycap around a digit.
+fn is_filler(sign: char) -> bool {
+    matches!(sign, '\u{640}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{20e3}' | '\u{3164}' | '\u{ffa0}')
 }
 
 /// The ASCII form of a decimal digit of another script.
@@ -114,7 +125,7 @@ mod tests {
             ("👩🏽\u{200d}💻 a\u{200d}b", "👩🏽\u{200d}💻 ab"),
             ("key\u{200d}board", "keyboard"),
             ("🏳\u{fe0f}\u{200d}🌈", "🏳\u{200d}🌈"),
-            ("ﬁ ① ｶﾞ", "fi 1 ガ"),
+            ("ﬁ ① ｶﾞ C♯", "fi 1 ガ C#"),
         ];
         for (text, normal) in table {
             assert_eq!(normalize(text), normal, "{text:?}");

@@ -4,7 +4,7 @@
 //!
 //! | written | canonical |
 //! |---|---|
-//! | `1,299` `1'299` `1.299.000` `1_299` | digits alone: groups of three |
+//! | `1,299` `1'299` `1.299.000` `1_299` `1,00,000` | digits alone |
 //! | `1,299.50` `1.299,50` | `1299.50` |
 //! | `3,14` | `3.14` |
 //! | `1,299.00` `1299.00` | `1299` |
@@ -51,8 +51,13 @@ pub(crate) fn canonical_into(word: &str, number: &mut String) -> Reading {
     let leading = groups.next().unwrap_or_default();
     let group_count = groups.clone().count();
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let grouped =
-        leading.len() <= 3 && !leading.starts_with('0') && groups.all(|group| group.len() == 3 && all_digits(group));
+    // In India the groups before the last have two digits.
+    let short_groups = first == b',' && leading.len() <= 2;
+    let grouped = leading.len() <= 3
+        && !leading.starts_with('0')
+        && (1..).zip(groups).all(|(place, group)| {
+            all_digits(group) && (group.len() == 3 || (short_groups && group.len() == 2 && place < group_count))
+        });
     if grouped && (mark.is_none() || all_digits(fraction)) {
         number.extend(whole.chars().filter(char::is_ascii_digit));
         push_fraction(fraction, number);
@@ -268,6 +273,7 @@ mod tests {
             ("1.299,50", Reading::Certain, "1299.50"),
             ("1'299.5", Reading::Certain, "1299.5"),
             ("12,345,678", Reading::Certain, "12345678"),
+            ("12,34,567.5", Reading::Certain, "1234567.5"),
             ("1.299.000", Reading::Certain, "1299000"),
             ("1_000", Reading::Certain, "1000"),
             ("1.299", Reading::Possible, "1299"),
