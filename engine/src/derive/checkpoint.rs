@@ -18,7 +18,7 @@ use crate::model::item::Layer;
 use crate::records::tables::{self, ManifestRow};
 use crate::state::State;
 use crate::state::attributes::{AttributeStore, Chunk};
-use crate::state::layers::by_size;
+use crate::state::layers::{LayerIndex, by_size};
 use crate::state::record_tree;
 use crate::{Error, Result};
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
@@ -304,7 +304,9 @@ pub(crate) fn open_files(
             Form::Words => {
                 let file = SegmentFile::open(core.vfs.as_ref(), &path, WORD_SEGMENT_KIND, &identity)?;
                 file.check_access(access)?;
-                words.get_mut(layer).ok_or_else(known_layer)?.push(Arc::new(WordSegment::open(file)?));
+                let segment = WordSegment::open(file)?;
+                check_analyzer(&segment, state.layers.get(layer).ok_or_else(known_layer)?)?;
+                words.get_mut(layer).ok_or_else(known_layer)?.push(Arc::new(segment));
             }
         }
         paths.push(path);
@@ -323,6 +325,15 @@ pub(crate) fn open_files(
         index.words.segments = Arc::new(segments);
     }
     Ok(paths)
+}
+
+/// Refuses a segment of other analysis rules, whose terms no question of these rules would find.
+fn check_analyzer(segment: &WordSegment, layer: &LayerIndex) -> Result<()> {
+    let (expected, found) = (layer.words.analyzer.id(), segment.analyzer());
+    if found == expected {
+        return Ok(());
+    }
+    Err(holotype_index::Error::Mismatch { expected: expected.to_string(), found: found.to_string() }.into())
 }
 
 /// The chunks, checked to be numbered from 0 without gaps.

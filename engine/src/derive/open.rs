@@ -5,7 +5,8 @@
 //!
 //! 1. Opening changes no derived file before it has read the log to its end: a refused database keeps all evidence.
 //! 2. A catalog or segment of a newer format is an error, unless a rebuild was requested: it is not replaced silently.
-//! 3. Claims that another version of the extractor found are derived again, with everything else.
+//! 3. Claims that another version of the extractor found, and word segments of other rules of analysis, are rebuilt
+//!    from the log, with everything else.
 //! 4. A crash between erasing from the log and rewriting derived files is completed here: the derived files are
 //!    rebuilt.
 //!

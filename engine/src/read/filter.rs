@@ -9,6 +9,7 @@
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Kind, Layer, Status, Support};
 use crate::read::cell::{self, Cell};
+use crate::read::glob::{comparable, glob};
 use crate::read::item_view::ItemView;
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::tables;
@@ -176,7 +177,7 @@ impl<'a> Filter<'a> {
                 })
             }
             Test::Contains { name, not, text } => {
-                let wanted = text.node.bound().to_lowercase();
+                let wanted = comparable(text.node.bound());
                 self.by_name(&name.node, &|cell| contains(cell, &wanted) != *not)
             }
             Test::Matches { name, not, glob } => {
@@ -592,14 +593,14 @@ fn is_cheap(predicate: &Predicate) -> bool {
 fn contains(cell: &Cell, wanted: &str) -> bool {
     match cell {
         Cell::List(cells) => cells.iter().any(|cell| contains(cell, wanted)),
-        cell => cell.to_string().to_lowercase().contains(wanted),
+        cell => comparable(&cell.to_string()).contains(wanted),
     }
 }
 
 fn matches(cell: &Cell, pattern: &str) -> bool {
     match cell {
         Cell::List(cells) => cells.iter().any(|cell| matches(cell, pattern)),
-        cell => crate::read::glob::glob(pattern, &cell.to_string()),
+        cell => glob(pattern, &cell.to_string()),
     }
 }
 
@@ -620,7 +621,7 @@ pub(crate) fn holds(
             (cell::holds(cell, Op::Ge, low.node.bound()) && cell::holds(cell, Op::Le, high.node.bound())) != *not
         }),
         Test::Contains { name, not, text } => {
-            let wanted = text.node.bound().to_lowercase();
+            let wanted = comparable(text.node.bound());
             with(name, &|cell| contains(cell, &wanted) != *not)
         }
         Test::Matches { name, not, glob } => with(name, &|cell| matches(cell, glob.node.bound()) != *not),

@@ -1,4 +1,5 @@
-//! Globs: `*` matches any run of characters, `?` any one; everything else matches itself, ignoring case.
+//! Globs: `*` matches any run of characters, `?` any one; everything else matches itself, ignoring case. Texts are
+//! compared in NFC, so a letter with an accent is one character however it was typed.
 //!
 //! A pattern is cut at its stars into pieces, and each piece is taken where it first occurs behind the one before:
 //! for globs the leftmost occurrence leaves the most room for the rest, so nothing is ever tried again. A piece
@@ -6,10 +7,20 @@
 //! Gonnet, 1992), which costs one step per character of the text and 64 characters of the piece.
 
 use std::collections::HashMap;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// Tests whether a text matches a glob as a whole.
 pub(crate) fn glob(pattern: &str, text: &str) -> bool {
-    matches(&pattern.to_lowercase(), &text.to_lowercase(), &mut 0)
+    matches(&comparable(pattern), &comparable(text), &mut 0)
+}
+
+/// The form in which texts are compared: NFC, in lower case.
+pub(crate) fn comparable(text: &str) -> String {
+    if is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        text.to_lowercase()
+    } else {
+        text.nfc().collect::<String>().to_lowercase()
+    }
 }
 
 /// The test on lower-case texts; adds to `steps` the bytes compared and the words shifted.
@@ -129,6 +140,7 @@ mod tests {
         assert!(glob("*@example.com", "Ann@Example.com"));
         assert!(glob("UA?23*", "ua123 costs"));
         assert!(glob("", ""));
+        assert!(glob("caf?", "Cafe\u{301}") && glob("Cafe\u{301} *", "café Löwen"));
         assert!(glob("a*b*c", "a-b-b-c"));
         assert!(glob("*a?c*?", "abd abcd"));
         assert!(glob("**", ""));

@@ -4,7 +4,11 @@
 use holotype::answer::Output;
 use holotype::query::Params;
 use holotype::{Durability, Error, Holotype, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status};
-use holotype_storage::vfs::{Crash, SimVfs};
+use holotype_index::words::{Analyzer, Stemming, WordTail};
+use holotype_storage::features::Access;
+use holotype_storage::log::Log;
+use holotype_storage::segment_file::FileIdentity;
+use holotype_storage::vfs::{Crash, OsVfs, SimVfs};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -125,4 +129,43 @@ fn a_long_tail_is_replayed_as_it_was_written() {
     assert!(crashed.report().replayed >= 300, "{}", crashed.report().replayed);
     assert!(answers(&crashed) == expected);
     assert!(crashed.verify(&mut |_, _| {}).unwrap().is_clean());
+}
+
+/// Writes segments of another analyser in the place of those of a closed database.
+fn replace_word_segments(path: &Path, text: &str) {
+    let database = Log::identify(&OsVfs, &path.join("log"), Access::Read).unwrap().unwrap();
+    for entry in std::fs::read_dir(path.join("words")).unwrap() {
+        let file = entry.unwrap().path();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let (place, generation) = name.split_once('-').unwrap();
+        let (place, generation) = (place.parse().unwrap(), generation.parse().unwrap());
+        let tail = WordTail::new(Analyzer::new(Stemming::None));
+        tail.push(0, &[(text, 1.0)]).unwrap();
+        let segment = tail.build(u32::MAX, None, FileIdentity { database, generation, place }).unwrap();
+        std::fs::write(&file, segment.into_bytes()).unwrap();
+    }
+}
+
+/// A program with other analysis rules opens the database: the terms of its questions are not those of the segments.
+#[test]
+fn segments_of_other_analysis_rules_are_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    let text = "the flight to Zürich";
+    let database = Holotype::create(&path, Options::default()).unwrap();
+    let mut transaction = database.begin().unwrap();
+    transaction.record(NewTrace::turn("e", text)).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    database.checkpoint().unwrap();
+    database.close().unwrap();
+    replace_word_segments(&path, text);
+    for options in [Options::read_only(), Options::default()] {
+        let database = Holotype::open(&path, options).unwrap();
+        let reason = database.report().rebuilt.clone().unwrap();
+        assert!(reason.contains("(none)") && reason.contains("(english)"), "{reason}");
+        assert_eq!(database.snapshot().recall("flights").run().unwrap().rows.len(), 1);
+        database.close().unwrap();
+    }
+    let database = Holotype::open(&path, Options::default()).unwrap();
+    assert_eq!(database.report().rebuilt, None);
 }

@@ -17,5 +17,6 @@ mod words_bm25;
 mod words_damage;
 mod words_merge;
 mod words_model;
+mod words_scripts;
 mod words_snapshot;
 mod words_text;

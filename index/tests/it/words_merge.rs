@@ -99,7 +99,7 @@ fn what_does_not_belong_together_is_refused() {
     let (a, b) = (segment_of(english, [&document(1)]), segment_of(none, [&document(2)]));
     let mismatch = merged(english, &[&a, &b], None).unwrap_err();
     assert!(matches!(&mismatch, Error::Mismatch { .. }), "{mismatch}");
-    assert!(mismatch.to_string().contains("analyser 1 (none)"), "{mismatch}");
+    assert!(mismatch.to_string().contains("analyser 2 (none)"), "{mismatch}");
     let twice = merged(english, &[&a, &a], None).unwrap_err();
     assert!(matches!(twice, Error::IdOrder { previous: 1, next: 1 }));
     assert!(matches!(WordIndex::new(english, vec![a, b], vec![], 9), Err(Error::Mismatch { .. })));

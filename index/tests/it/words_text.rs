@@ -1,9 +1,11 @@
 //! Any text is analysed: no panic, terms in proportion to the text, none too long, whatever an adversary writes.
 
-use holotype_index::words::Analyzer;
-use holotype_index::words::Stemming;
+use std::sync::Arc;
+
 use holotype_index::words::analysis::{MAX_TERM_LEN, Role, SURFACE_MARK};
+use holotype_index::words::{Analyzer, Stemming, WordIndex, WordTail};
 use proptest::prelude::*;
+use unicode_normalization::UnicodeNormalization;
 
 /// Analyses the text and checks what holds of any; gives the numbers of terms and of words among them.
 fn assert_in_proportion(analyzer: Analyzer, text: &str) -> (usize, usize) {
@@ -38,6 +40,32 @@ proptest! {
     #[test]
     fn any_text_of_awkward_signs(text in "[a´ßİıςΣ́̇\u{ad}\u{200d}東ですﬁ①ﷺ½€%'-]{0,40}") {
         assert_in_proportion(Analyzer::default(), &text);
+    }
+
+    #[test]
+    fn equivalent_texts_give_the_same_terms(
+        text in "(\\PC|[ aé각ά\u{301}\u{323}\u{34f}\u{200d}\u{93c}नक\u{94d}أإ٣👍🏽]){0,24}",
+    ) {
+        let analyzer = Analyzer::default();
+        let (composed, decomposed): (String, String) = (text.nfc().collect(), text.nfd().collect());
+        prop_assert_eq!(analyzer.analyze(&composed), analyzer.analyze(&text));
+        prop_assert_eq!(analyzer.analyze(&decomposed), analyzer.analyze(&text));
+    }
+
+    /// Questions and texts are analysed alike: a text with terms finds itself, and its terms are those of the question.
+    #[test]
+    fn a_text_finds_itself(
+        text in "(\\PC{1,8}|[a-cA-C0-9+#.,'’_-]{1,12}|[東京ですデータกินไทยក្រុงမြန်မာ]{1,8}|[서울에서بالمطار במטוס]{1,8}| ){1,6}",
+    ) {
+        let analyzer = Analyzer::default();
+        let tail = Arc::new(WordTail::new(analyzer));
+        tail.push(1, &[(&text, 1.0)]).unwrap();
+        let index = WordIndex::new(analyzer, Vec::new(), vec![tail], 2).unwrap();
+        let terms = analyzer.analyze(&text);
+        let query = index.query(&text);
+        prop_assert!(query.terms().iter().all(|term| terms.iter().any(|(key, _)| **key == *term.key)));
+        let found: Vec<u32> = index.top(&query, None, 1).unwrap().iter().map(|hit| hit.id).collect();
+        prop_assert_eq!(found, if terms.is_empty() { vec![] } else { vec![1] });
     }
 
     /// The order and number of words do not depend on what separates them.
@@ -80,6 +108,20 @@ fn hostile_texts_take_linear_work() {
         "running ",
         "é",
         "各1",
+        "น",
+        "か",
+        "カ",
+        "각",
+        "의",
+        "1 ",
+        "1 299 ",
+        "(1)-",
+        "+",
+        "c+",
+        "ه",
+        "ב",
+        "न\u{94d}",
+        "👍🏽",
         "://",
         "a://",
     ];

@@ -7,11 +7,11 @@
 //! knows its terms, and those of other short pieces between spaces; all other chunks take the general path. Cache
 //! entries are mostly not in the processor's cache, so several words are found and prefetched before the first look-up.
 
-use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
-
-use super::{Analysis, Sink};
+use super::{Analysis, Role, Sink, Term};
+use crate::words::analysis::folding::lower_into;
 use crate::words::analysis::inline_word::InlineWord;
-use crate::words::analysis::letters::{after_word, lower_into, plain_word};
+use crate::words::analysis::letters::{after_word, plain_word};
+use crate::words::analysis::normal::normalize;
 
 /// Words found and prefetched before their look-ups.
 const AHEAD: usize = 16;
@@ -22,6 +22,8 @@ impl Analysis {
         let mut rest = text.as_bytes();
         let mut words = [InlineWord::NOTHING; AHEAD];
         let mut count = 0;
+        // The end of the last chunk on the general path.
+        let mut chunk_end: Option<usize> = None;
         while let [first, after @ ..] = rest {
             if first.is_ascii_whitespace() {
                 rest = after;
@@ -44,12 +46,29 @@ impl Analysis {
                     count = 0;
                     let (start, len) = (text.len() - rest.len(), rest.iter().position(u8::is_ascii_whitespace));
                     let (chunk, after) = text[start..].split_at(len.unwrap_or(rest.len()));
+                    let is_adjacent = chunk_end.is_some_and(|end| end + 1 == start && !is_line_end(text, end));
+                    self.numbers(chunk, is_adjacent, sink);
                     self.chunk(chunk, sink);
+                    chunk_end = Some(start + chunk.len());
                     rest = after.as_bytes();
                 }
             }
         }
         words.iter().take(count).for_each(|word| self.inline_word(*word, sink));
+        self.number_run.finish(&mut |key| sink.term(Term { key, role: Role::Joined }));
+    }
+
+    /// The wholes of groups of digits that end before a chunk. They are no terms of a chunk, whose terms are cached.
+    fn numbers(&mut self, chunk: &str, is_adjacent: bool, sink: &mut impl Sink) {
+        let mut each = |key: &str| sink.term(Term { key, role: Role::Joined });
+        let has_digit = |text: &str| text.chars().any(char::is_numeric);
+        if chunk.is_ascii() || !has_digit(chunk) {
+            self.number_run.chunk(chunk, is_adjacent, &mut each);
+        } else {
+            for (place, chunk) in normalize(chunk).split(' ').enumerate() {
+                self.number_run.chunk(chunk, is_adjacent || place > 0, &mut each);
+            }
+        }
     }
 
     /// A chunk that is not a short plain word.
@@ -72,12 +91,7 @@ impl Analysis {
 
     /// A chunk on the general path.
     fn any_chunk(&mut self, chunk: &str, sink: &mut impl Sink) {
-        if chunk.is_ascii() || is_nfkc_quick(chunk.chars()) == IsNormalized::Yes {
-            self.window(chunk, sink);
-        } else {
-            let normal: String = chunk.nfkc().collect();
-            self.window(&normal, sink);
-        }
+        self.window(&normalize(chunk), sink);
     }
 
     /// A short plain word.
@@ -92,18 +106,49 @@ impl Analysis {
     }
 }
 
+/// Returns true if the white space at `at` begins another line, which no number continues.
+fn is_line_end(text: &str, at: usize) -> bool {
+    matches!(text.as_bytes().get(at), Some(b'\n' | b'\r'))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{Analyzer, Each, Role, Term};
+    use super::super::{Analyzer, Each};
     use super::*;
+    use crate::words::analysis::numbers::NumberRun;
     use proptest::prelude::*;
 
-    /// A text taken apart as a whole.
-    fn whole(text: &str) -> Vec<(String, Role)> {
+    type Terms = Vec<(String, Role)>;
+
+    /// The terms of the words of a text as a whole, without those of numbers over several words.
+    fn whole(text: &str) -> Terms {
         let mut terms = Vec::new();
         let each = &mut |term: Term<'_>| terms.push((term.key.to_owned(), term.role));
-        let normal: String = text.nfkc().collect();
-        Analyzer::default().start().window(&normal, &mut Each(each));
+        Analyzer::default().start().window(&normalize(text), &mut Each(each));
+        terms
+    }
+
+    /// The same, chunk by chunk.
+    fn by_chunks(text: &str) -> Terms {
+        let mut numbers = Vec::new();
+        let mut run = NumberRun::default();
+        let mut each = |key: &str| numbers.push((key.to_owned(), Role::Joined));
+        let mut end = None;
+        for chunk in text.split_ascii_whitespace() {
+            let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
+            let mut adjacent = end.is_some_and(|end: usize| end + 1 == start && !is_line_end(text, end));
+            for chunk in normalize(chunk).split(' ') {
+                run.chunk(chunk, adjacent, &mut each);
+                adjacent = true;
+            }
+            end = Some(start + chunk.len());
+        }
+        run.finish(&mut each);
+        let mut terms = Analyzer::default().analyze(text);
+        for number in numbers {
+            let place = terms.iter().position(|term| *term == number).expect("a whole of each number");
+            terms.remove(place);
+        }
         terms
     }
 
@@ -185,21 +230,21 @@ mod tests {
                 text.push_str(chunks[(random >> 8) as usize % chunks.len()]);
                 text.push_str([" ", "  ", "\n", "\t", "\r\n", "\u{c}"][(random >> 24) as usize % 6]);
             }
-            assert_eq!(Analyzer::default().analyze(&text), whole(&text), "{text:?}");
+            assert_eq!(by_chunks(&text), whole(&text), "{text:?}");
         }
     }
 
     proptest! {
         #[test]
         fn any_ascii_gives_what_the_general_way_gives(text in "([a-zA-Z]{0,18}[ -~]{0,3}[ \\t]{0,2}|[\0-\x7f]{0,20}){0,8}") {
-            prop_assert_eq!(Analyzer::default().analyze(&text), whole(&text));
+            prop_assert_eq!(by_chunks(&text), whole(&text));
         }
 
         #[test]
         fn any_text_gives_what_it_gives_as_a_whole(
             text in "([a-zA-Z]{0,18}[ -~]{0,2}[\\pM\\pP\\p{Cf}]{0,2}[ \\t\\n]{0,2}|\\PC{0,9}[ \r]{0,2}|[\0-\u{7ff}]{0,20}){0,8}",
         ) {
-            prop_assert_eq!(Analyzer::default().analyze(&text), whole(&text));
+            prop_assert_eq!(by_chunks(&text), whole(&text));
         }
     }
 }

@@ -4,16 +4,6 @@
 
 use unicode_normalization::char::is_combining_mark;
 
-/// `word` with one kind of apostrophe and without invisible signs.
-pub(crate) fn plain_into(word: &str, plain: &mut String) {
-    plain.clear();
-    plain.extend(word.chars().filter_map(|sign| match sign {
-        '\u{2018}' | '\u{2019}' | '\u{02bc}' | '\u{201b}' => Some('\''),
-        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' => None,
-        sign => Some(sign),
-    }));
-}
-
 /// The word without `'s` and its like.
 pub(crate) fn without_contraction(word: &str) -> &str {
     match word.rsplit_once('\'') {
@@ -25,80 +15,59 @@ pub(crate) fn without_contraction(word: &str) -> &str {
     }
 }
 
-pub(crate) fn lower_into(text: &str, lower: &mut String) {
-    lower.clear();
-    if text.is_ascii() {
-        lower.push_str(text);
-        lower.make_ascii_lowercase();
-        return;
-    }
-    for sign in text.chars() {
-        match sign {
-            // The dot above would stay behind as a mark of its own.
-            'İ' => lower.push('i'),
-            // One sigma, wherever in the word it stands.
-            'ς' => lower.push('σ'),
-            sign => lower.extend(sign.to_lowercase()),
-        }
+/// Returns true for `v1.2` and `v1.2.3` in lower case.
+pub(crate) fn is_version(word: &str) -> bool {
+    word.strip_prefix('v').is_some_and(|version| {
+        version.contains('.')
+            && version.starts_with(|sign: char| sign.is_ascii_digit())
+            && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    })
+}
+
+/// The number without the zero of two digits: hours, days and months are written with and without it.
+pub(crate) fn without_leading_zero(number: &str) -> &str {
+    match number.as_bytes() {
+        [b'0', b'0'..=b'9'] => &number[1..],
+        _ => number,
     }
 }
 
-/// The Latin word without its accents; false when it has other letters, or no accents.
-pub(crate) fn fold_into(word: &str, folded: &mut String) -> bool {
-    folded.clear();
-    for sign in word.chars() {
-        match sign {
-            '\0'..='\x7f' => folded.push(sign),
-            'ß' => folded.push_str("ss"),
-            'æ' => folded.push_str("ae"),
-            'œ' => folded.push_str("oe"),
-            'þ' => folded.push_str("th"),
-            'ø' => folded.push('o'),
-            'ł' => folded.push('l'),
-            'đ' | 'ð' => folded.push('d'),
-            'ı' => folded.push('i'),
-            '\u{80}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => {
-                unicode_normalization::char::decompose_canonical(sign, |base| {
-                    if !is_combining_mark(base) {
-                        folded.push(base);
-                    }
-                });
-            }
-            sign if is_combining_mark(sign) => {}
-            _ => return false,
-        }
-    }
-    !folded.is_empty() && folded != word
+/// The length of the signs after a name that belong to it: `+`, `++`, and after a single letter `#`. Digits may follow
+/// those of a single letter (`C++17`), other letters may not (`a+b`).
+pub(crate) fn name_signs(rest: &str, single_letter: bool) -> usize {
+    let len = match rest.as_bytes() {
+        [b'+', b'+', ..] => 2,
+        [b'+', ..] => 1,
+        [b'#', ..] if single_letter => 1,
+        _ => return 0,
+    };
+    let belongs = match rest[len..].chars().next() {
+        Some('+' | '#') => false,
+        Some('0'..='9') => single_letter && !rest[..len].eq("+"),
+        sign => !sign.is_some_and(char::is_alphanumeric),
+    };
+    if belongs { len } else { 0 }
 }
 
-/// `1,000` and `12,345,678.90`, but not `1,5`.
-pub(crate) fn has_grouped_digits(word: &str) -> bool {
-    let (whole, fraction) = word.split_once('.').unwrap_or((word, "0"));
-    let mut groups = whole.split(',');
-    let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let first = groups.next().is_some_and(|group| group.len() <= 3 && all_digits(group));
-    let mut more = 0;
-    let rest = groups.all(|group| {
-        more += 1;
-        group.len() == 3 && all_digits(group)
-    });
-    first && rest && more > 0 && all_digits(fraction)
+/// The sign before a word that belongs to it: a currency, `#`, `@`, or a dot that is not part of an ellipsis and
+/// follows no word.
+pub(crate) fn name_prefix(before: &str, word: &str) -> Option<char> {
+    let mut signs = before.chars().rev();
+    match signs.next()? {
+        '.' => {
+            let begins = !signs.next().is_some_and(|sign| sign == '.' || sign.is_alphanumeric());
+            (begins && word.starts_with(|sign: char| sign.is_ascii_alphabetic())).then_some('.')
+        }
+        sign => (matches!(sign, '#' | '@') || is_currency(sign)).then_some(sign),
+    }
 }
 
 pub(crate) fn is_joiner(gap: &str) -> bool {
-    matches!(gap, "-" | "\u{2010}" | "/" | "\\" | ":" | "." | "@" | "_" | "#" | "&" | "+" | "=" | "~" | "://")
+    matches!(gap, "-" | "/" | "\\" | ":" | "." | "@" | "_" | "#" | "&" | "+" | "=" | "~" | "::" | "->" | "://")
 }
 
-pub(crate) fn is_hyphen(gap: &str) -> bool {
-    matches!(gap, "-" | "\u{2010}")
-}
-
-fn is_currency(sign: char) -> bool {
+pub(crate) fn is_currency(sign: char) -> bool {
     matches!(sign, '$' | '¢' | '£' | '¥' | '\u{20a0}'..='\u{20c0}')
-}
-
-pub(crate) fn is_prefix(sign: char) -> bool {
-    matches!(sign, '#' | '@') || is_currency(sign)
 }
 
 pub(crate) fn is_suffix(sign: char) -> bool {
@@ -107,20 +76,11 @@ pub(crate) fn is_suffix(sign: char) -> bool {
 
 /// Marks of some scripts count as alphabetic; alone, or on a sign such as `=`, they are no word.
 pub(crate) fn has_letter_or_digit(word: &str) -> bool {
-    word.is_ascii() || word.chars().any(|sign| sign.is_alphanumeric() && !is_combining_mark(sign))
+    word.chars().any(|sign| sign.is_alphanumeric() && !is_combining_mark(sign))
 }
 
 pub(crate) fn is_one_char(text: &str) -> bool {
     text.chars().nth(1).is_none()
-}
-
-/// Returns true for a single character of a script without spaces, which UAX #29 leaves alone.
-pub(crate) fn is_single_character(word: &str) -> bool {
-    !word.is_ascii()
-        && is_one_char(word)
-        && word
-            .chars()
-            .all(|sign| sign >= '\u{0e00}' && sign.is_alphabetic() && !sign.is_lowercase() && !sign.is_uppercase())
 }
 
 /// The word of a chunk between white space, if it has only ASCII letters, lower-case except for the first, and only

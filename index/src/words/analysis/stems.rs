@@ -1,4 +1,8 @@
-//! A cache of English stems: computing a stem costs as much as thirty look-ups.
+//! Stems by Snowball's algorithms, and a cache of them: computing a stem costs as much as thirty look-ups.
+//!
+//! The script of a word decides its algorithm: ASCII letters are English (Porter 2), Cyrillic letters Russian, Greek
+//! letters Greek. Words of other languages in these scripts lose some endings of the same look, in texts and questions
+//! alike.
 //!
 //! Copies share the cache, so a tail passes it to its successor, whose texts mostly have the same words. The cache
 //! holds at most [`MAX_STEMS`] stems; when it is full, it is cleared.
@@ -16,6 +20,8 @@ use crate::words::analysis::Stemming;
 const MAX_STEMS: usize = 32 << 10;
 /// Lengths in bytes of words that are stemmed.
 const STEM_LEN: std::ops::RangeInclusive<usize> = 3..=32;
+/// The same for letters of two bytes.
+const WIDE_STEM_LEN: std::ops::RangeInclusive<usize> = 6..=64;
 
 type StemCache = HashMap<Box<str>, Option<Box<str>>, RandomState>;
 
@@ -38,14 +44,14 @@ impl Stems {
         Self { stemming, cache: Arc::default() }
     }
 
-    /// Passes the stem of a lower-cased word to `take`. Words with non-ASCII letters are their own stems.
+    /// Returns true if words are stemmed at all.
+    pub(crate) fn is_active(&self) -> bool {
+        self.stemming == Stemming::English
+    }
+
+    /// Passes the stem of a folded word to `take`. Words of other letters are their own stems.
     pub(crate) fn stem<T>(&self, word: &str, take: impl FnOnce(&str) -> T) -> T {
-        let is_stemmed = self.stemming == Stemming::English
-            && STEM_LEN.contains(&word.len())
-            && word.bytes().all(|byte| byte.is_ascii_lowercase());
-        if !is_stemmed {
-            return take(word);
-        }
+        let Some(algorithm) = self.algorithm(word) else { return take(word) };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stem) = cache.get(word) {
             return take(stem.as_deref().unwrap_or(word));
@@ -53,9 +59,25 @@ impl Stems {
         if cache.len() >= MAX_STEMS {
             cache.clear();
         }
-        let stem = Stemmer::create(Algorithm::English).stem(word);
+        let stem = Stemmer::create(algorithm).stem(word);
         cache.insert(word.into(), (*stem != *word).then(|| stem.as_ref().into()));
         take(&stem)
+    }
+
+    fn algorithm(&self, word: &str) -> Option<Algorithm> {
+        if !self.is_active() {
+            return None;
+        }
+        if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            return STEM_LEN.contains(&word.len()).then_some(Algorithm::English);
+        }
+        let all = |letters: std::ops::RangeInclusive<char>| word.chars().all(|sign| letters.contains(&sign));
+        match word.bytes().next()? {
+            0xce | 0xcf if all('α'..='ω') => Some(Algorithm::Greek),
+            0xd0 | 0xd1 if all('а'..='џ') => Some(Algorithm::Russian),
+            _ => None,
+        }
+        .filter(|_| WIDE_STEM_LEN.contains(&word.len()))
     }
 }
 
