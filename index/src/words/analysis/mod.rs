@@ -29,7 +29,7 @@
 //! 6. Terms are cut at 96 bytes; a whole has at most 16 words, and a word at most 16 parts.
 //!
 //! Cost: linear in any text. Text is analysed in windows of at most 64 KiB, cut at white space if there is any, so that
-//! memory is bounded. Stems are cached (`stems`), since words repeat.
+//! memory is bounded.
 
 mod chunks;
 pub(crate) mod inline_word;
@@ -182,7 +182,7 @@ impl Analyzer {
         self.start_with(Stems::new(self.stemming))
     }
 
-    /// The same, with an existing cache of stems.
+    /// The same, with a stemmer.
     pub(crate) fn start_with(&self, stems: Stems) -> Analysis {
         Analysis::new(stems)
     }
@@ -197,7 +197,7 @@ impl Analyzer {
     }
 }
 
-/// An analyser with its buffers and its cache of stems.
+/// An analyser with its buffers.
 pub struct Analysis {
     stems: Stems,
     key: String,
