@@ -30,11 +30,8 @@ const STEPS: u64 = 64;
 const THREADS: u32 = 256;
 
 /// The kernels, by the least compute capability that each file is for, largest first.
-const PTX: [((i32, i32), &str); 3] = [
-    ((9, 0), include_str!("../ptx/sm_90.ptx")),
-    ((8, 0), include_str!("../ptx/sm_80.ptx")),
-    ((7, 5), include_str!("../ptx/sm_75.ptx")),
-];
+const PTX: [((i32, i32), &str); 2] =
+    [((8, 0), include_str!("../ptx/sm_80.ptx")), ((7, 5), include_str!("../ptx/sm_75.ptx"))];
 
 /// The first GPU with the kernels loaded.
 pub(crate) fn open() -> Result<Box<dyn Driver>, Fault> {

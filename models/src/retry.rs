@@ -9,6 +9,7 @@
 //! Without `Retry-After` the waits are 0.5, 1, 2, 4 and then 8 seconds. A wait that would end beyond the total time of
 //! a call is not begun: the call fails at once.
 
+use jiff::fmt::rfc2822;
 use std::time::Duration;
 
 /// The first wait.
@@ -33,23 +34,8 @@ pub(crate) fn asked(retry_after: Option<&str>, date: Option<&str>) -> Option<Dur
     if let Ok(seconds) = retry_after.parse::<u32>() {
         return Some(Duration::from_secs(u64::from(seconds)));
     }
-    let (until, now) = (seconds(retry_after)?, seconds(date?.trim())?);
-    Some(Duration::from_secs(until.saturating_sub(now)))
-}
-
-/// The seconds since the epoch of a moment such as `Wed, 21 Oct 2015 07:28:00 GMT` (RFC 9110, IMF-fixdate).
-fn seconds(moment: &str) -> Option<u64> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, rest) = moment.split_once(", ")?;
-    let parts: Vec<&str> = rest.split(' ').collect();
-    let [day, month, year, time, "GMT"] = parts.as_slice() else { return None };
-    let month = MONTHS.iter().position(|name| name == month)? + 1;
-    if year.len() != 4 || day.len() != 2 || time.len() != 8 {
-        return None;
-    }
-    let written = format!("{year}-{month:02}-{day}T{time}Z");
-    let micros = holotype::time::parse(&written).ok()?;
-    u64::try_from(micros / 1_000_000).ok()
+    let (until, now) = (rfc2822::parse(retry_after).ok()?, rfc2822::parse(date?.trim()).ok()?);
+    Some(until.timestamp().duration_since(now.timestamp()).try_into().unwrap_or_default())
 }
 
 #[cfg(test)]

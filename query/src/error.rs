@@ -283,43 +283,25 @@ impl Collector {
 /// The candidate that `word` probably misspells: at most a third of its letters (one to
 /// three) edited, ignoring case. The first of equals.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    let word: Vec<char> = word.chars().take(MAX_NEAREST + 1).flat_map(char::to_lowercase).collect();
-    if word.len() > MAX_NEAREST {
+    let len = word.chars().take(MAX_NEAREST + 1).count();
+    if len > MAX_NEAREST {
         return None;
     }
-    let allowed = (word.len() / 3).clamp(1, 3);
+    let word = word.to_lowercase();
+    let allowed = (len / 3).clamp(1, 3);
     candidates
         .into_iter()
-        .map(|candidate| (distance(&word, candidate), candidate))
+        // Each letter that one word is longer takes an edit.
+        .filter(|candidate| candidate.len().abs_diff(word.len()) <= MAX_NEAREST)
+        .map(|candidate| (strsim::osa_distance(&word, candidate), candidate))
         // An edit distance as long as the candidate would match anything.
         .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Longer words get no suggestion; the bound also limits the quadratic cost of `distance`.
+/// Longer words get no suggestion, which also limits the quadratic cost of the edit distance.
 const MAX_NEAREST: usize = 40;
-
-/// Edits between two words, where an edit is a letter added, dropped, replaced or
-/// swapped with its neighbour (optimal string alignment).
-fn distance(word: &[char], candidate: &str) -> usize {
-    let candidate: Vec<char> = candidate.chars().take(MAX_NEAREST).collect();
-    let mut before_previous = vec![0; candidate.len() + 1];
-    let mut previous: Vec<usize> = (0..=candidate.len()).collect();
-    for (i, &a) in word.iter().enumerate() {
-        let mut current = vec![i + 1; candidate.len() + 1];
-        for (j, &b) in candidate.iter().enumerate() {
-            let replaced = previous[j] + usize::from(a != b);
-            current[j + 1] = replaced.min(previous[j + 1] + 1).min(current[j] + 1);
-            let swapped = i > 0 && j > 0 && a == candidate[j - 1] && b == word[i - 1];
-            if swapped {
-                current[j + 1] = current[j + 1].min(before_previous[j - 1] + 1);
-            }
-        }
-        before_previous = std::mem::replace(&mut previous, current);
-    }
-    previous[candidate.len()]
-}
 
 #[cfg(test)]
 mod tests {

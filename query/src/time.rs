@@ -2,25 +2,24 @@
 //!
 //! A time is a count of microseconds since 1970-01-01T00:00:00Z, in the years 0000
 //! to 9999. The date needs its dashes, the time its colons and seconds, and the zone
-//! is required. The engine stores microseconds, so whatever does not fit is refused
-//! rather than rounded: a leap second (`:60`), which would sort before times that
-//! preceded it, and digits of a fraction beyond the sixth, unless they are zeros.
+//! is required. The engine stores microseconds, so anything finer is refused rather
+//! than rounded: a leap second (`:60`), which would sort before times that preceded
+//! it, and digits of a fraction beyond the sixth, unless they are zeros.
 //!
-//! Days are counted with Howard Hinnant's `days_from_civil`, whose years begin in
-//! March so that the leap day comes last.
+//! `jiff` does the calendar. Its own parser is not strict: it accepts basic formats,
+//! leap seconds, nanoseconds and named zones.
 
 use std::fmt;
 
-const MICROS_PER_SECOND: i64 = 1_000_000;
-const SECONDS_PER_DAY: i64 = 86_400;
-const MICROS_PER_DAY: i64 = SECONDS_PER_DAY * MICROS_PER_SECOND;
-/// The length of `2026-01-05T10:00:00.123456Z`.
-const MAX_TEXT_LEN: usize = 27;
+use jiff::SignedDuration;
+use jiff::civil::{Date, DateTime, date};
+
+const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 
 /// First time with a printed form: the start of the year 0.
-pub const MIN_MICROS: i64 = days_from_civil(0, 1, 1) * MICROS_PER_DAY;
+pub const MIN_MICROS: i64 = -62_167_219_200_000_000;
 /// Last time with a printed form: the end of the year 9999.
-pub const MAX_MICROS: i64 = days_from_civil(10_000, 1, 1) * MICROS_PER_DAY - 1;
+pub const MAX_MICROS: i64 = 253_402_300_799_999_999;
 
 /// The reason a text is not a valid time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,10 +70,8 @@ pub fn parse_rfc3339(text: &str) -> Result<i64, TimeError> {
     if second == 60 {
         return Err(TimeError::LeapSecond);
     }
-    let last_day = days_in_month(year, month);
     for (value, range, part) in [
         (month, 1..=12, "the month"),
-        (day, 1..=last_day, "the day"),
         (hour, 0..=23, "the hour"),
         (minute, 0..=59, "the minute"),
         (second, 0..=59, "the second"),
@@ -83,9 +80,10 @@ pub fn parse_rfc3339(text: &str) -> Result<i64, TimeError> {
             return Err(TimeError::NoSuchTime(part));
         }
     }
-    let seconds =
-        days_from_civil(year, month, day) * SECONDS_PER_DAY + hour * 3_600 + (minute - offset_minutes) * 60 + second;
-    in_range(seconds * MICROS_PER_SECOND + micros)
+    // Two digits fit in an `i8`, four in an `i16`.
+    let day = Date::new(year as i16, month as i8, day as i8).map_err(|_| TimeError::NoSuchTime("the day"))?;
+    let local = day.at(hour as i8, minute as i8, second as i8, 0).duration_since(EPOCH).as_secs();
+    in_range((local - offset_minutes * 60) * 1_000_000 + micros)
 }
 
 /// Returns `micros` if RFC 3339 can express it.
@@ -104,11 +102,7 @@ pub fn in_range(micros: i64) -> Result<i64, TimeError> {
 ///
 /// [`TimeError::OutOfRange`] outside the years 0 to 9999.
 pub fn format_rfc3339(micros: i64) -> Result<String, TimeError> {
-    in_range(micros)?;
-    let mut text = String::with_capacity(MAX_TEXT_LEN);
-    // Writing to a string cannot fail.
-    let _ = write_rfc3339(micros, &mut text);
-    Ok(text)
+    in_range(micros).map(|micros| format!("{}Z", date_time(micros)))
 }
 
 /// Writes a time in UTC, with `Z` and without trailing zeros of the fraction.
@@ -116,17 +110,12 @@ pub fn format_rfc3339(micros: i64) -> Result<String, TimeError> {
 /// Times outside the years 0 to 9999 are clamped, because RFC 3339 cannot express
 /// them.
 pub fn write_rfc3339(micros: i64, out: &mut impl fmt::Write) -> fmt::Result {
-    let micros = micros.clamp(MIN_MICROS, MAX_MICROS);
-    let (year, month, day) = civil_from_days(micros.div_euclid(MICROS_PER_DAY));
-    let in_day = micros.rem_euclid(MICROS_PER_DAY);
-    let (seconds, fraction) = (in_day / MICROS_PER_SECOND, in_day % MICROS_PER_SECOND);
-    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
-    if fraction != 0 {
-        let digits = format!("{fraction:06}");
-        write!(out, ".{}", digits.trim_end_matches('0'))?;
-    }
-    out.write_char('Z')
+    write!(out, "{}Z", date_time(micros.clamp(MIN_MICROS, MAX_MICROS)))
+}
+
+/// The date and time in UTC of a time in the years 0 to 9999.
+fn date_time(micros: i64) -> DateTime {
+    EPOCH.saturating_add(SignedDuration::from_micros(micros))
 }
 
 fn digits(rest: &mut &[u8], count: usize) -> Result<i64, TimeError> {
@@ -187,39 +176,6 @@ fn zone(rest: &mut &[u8]) -> Result<i64, TimeError> {
         minutes = sign * (hour * 60 + minute);
     }
     if rest.is_empty() { Ok(minutes) } else { Err(TimeError::Malformed) }
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days since 1970-01-01 of a day of the proleptic Gregorian calendar.
-const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
-/// The day, as (year, month, day), that many days after 1970-01-01.
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
 }
 
 #[cfg(test)]

@@ -30,11 +30,6 @@ const TAG_TRANSACTION: u8 = 3;
 const TAG_HEAD: u8 = 4;
 const TAG_GENESIS: u8 = 5;
 
-/// The input of a record's hash: a tag, the header's first bytes, the salt, the payload.
-pub(crate) fn record_input<'a>(header: &'a [u8; 8], salt: &'a [u8; 16], payload: &'a [u8]) -> [&'a [u8]; 4] {
-    [&[TAG_RECORD], header, salt, payload]
-}
-
 /// The hash `r` of a record with these first header bytes, salt and payload.
 #[must_use]
 pub fn record_hash(header: &[u8; 8], salt: &[u8], payload: &[u8]) -> Hash {
@@ -67,11 +62,6 @@ pub(crate) fn node(left: &Hash, right: &Hash) -> Hash {
     blake3::hash(&tagged(TAG_NODE, left, right)).into()
 }
 
-/// The input of a tree node's hash.
-pub(crate) fn node_input<'a>(left: &'a Hash, right: &'a Hash) -> [&'a [u8]; 3] {
-    [&[TAG_NODE], left, right]
-}
-
 /// The chain after a page whose records have this Merkle root.
 pub(crate) fn chain(previous: &Hash, root: &Hash) -> Hash {
     blake3::hash(&tagged(TAG_CHAIN, previous, root)).into()
@@ -80,17 +70,12 @@ pub(crate) fn chain(previous: &Hash, root: &Hash) -> Hash {
 /// The head: the hash over all sealed pages, the records of the open one, and the fields of the commit record after
 /// them.
 pub(crate) fn head(chain: &Hash, open_root: &Hash, stated: &[u8; 64]) -> Hash {
-    blake3::hash(&head_input(chain, open_root, stated)).into()
-}
-
-/// The input of a head's hash.
-pub(crate) fn head_input(chain: &Hash, open_root: &Hash, stated: &[u8; 64]) -> [u8; 129] {
     let mut input = [0; 129];
     input[0] = TAG_HEAD;
     input[1..33].copy_from_slice(chain);
     input[33..65].copy_from_slice(open_root);
     input[65..].copy_from_slice(stated);
-    input
+    blake3::hash(&input).into()
 }
 
 /// The chain before the first page of a database.
@@ -145,26 +130,12 @@ impl Frontier {
         self.count
     }
 
-    /// The roots of its complete subtrees, largest first.
-    pub(crate) fn peaks(&self) -> &[Hash] {
-        &self.peaks
-    }
-
     pub(crate) fn push(&mut self, leaf: Hash) {
-        self.push_with(leaf, |_, _, left, right| node(left, right));
-    }
-
-    /// Like [`Self::push`], with the completed nodes from `node`, which receives the node's level above the leaves, its
-    /// index there, and its left and right child.
-    pub(crate) fn push_with(&mut self, leaf: Hash, node: impl Fn(usize, usize, &Hash, &Hash) -> Hash) {
         let mut merged = leaf;
-        let mut bits = self.count;
-        let mut level = 0;
-        while bits & 1 == 1 {
+        // Each trailing one bit of the count is a complete subtree that the new leaf doubles.
+        for _ in 0..self.count.trailing_ones() {
             let Some(left) = self.peaks.pop() else { break };
-            bits >>= 1;
-            level += 1;
-            merged = node(level, bits as usize, &left, &merged);
+            merged = node(&left, &merged);
         }
         self.peaks.push(merged);
         self.count += 1;

@@ -23,7 +23,7 @@
 //!
 //! | form | values |
 //! |---|---|
-//! | 0 | as they are, in the column's type; the only form of version 1 |
+//! | 0 | as they are, in the column's type |
 //! | 1 | none: each is the least of its zone |
 //! | 2, 3, 4 | `u8`, `u16`, `u32`: the distance of each from the least of its zone |
 //!

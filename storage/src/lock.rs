@@ -27,7 +27,7 @@
 //! | 160 | 28 | zero |
 //! | 188 | 4 | CRC32 over bytes 128..188 |
 //!
-//! Bytes 64..128 and 128..192 are blocks of their own, which older files lack.
+//! Bytes 0..64, 64..128 and 128..192 are three blocks, each written and checked alone.
 //!
 //! 1. One handle holds the writer's byte exclusively, or several share it and take turns ([`crate::turn`]); readers
 //!    share theirs.

@@ -24,7 +24,6 @@
 use crate::chain::{self, Hash};
 use crate::error::{Error, Result};
 use crate::log::Lsn;
-use crate::record_hashes::RecordHashes;
 
 /// The greatest payload length of a record.
 pub const MAX_PAYLOAD: usize = 16 << 20;
@@ -172,12 +171,10 @@ pub(crate) fn encode(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8], out: &mut 
     chain::record_hash(&header, salt, payload)
 }
 
-/// Adds a whole record that is not redacted, given as exactly its bytes, to a batch of hashes.
-pub(crate) fn hash_together(offset: usize, record: &[u8], together: &mut RecordHashes) {
-    let parts = record.split_first_chunk().zip(record[SALT_AT..].split_first_chunk());
-    let Some(((header @ [a, b, c, d, _, _, _, _], _), (salt, rest))) = parts else { return };
-    let len = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
-    together.push(offset, header, salt, &rest[..len]);
+/// The hash of a whole record that is not redacted, given as exactly its bytes.
+pub(crate) fn hash_of_encoded(record: &[u8]) -> Hash {
+    let len = u32::from_le_bytes([record[0], record[1], record[2], record[3]]) as usize;
+    chain::record_hash(&hashed_header(record), &record[SALT_AT..PAYLOAD_AT], &record[PAYLOAD_AT..PAYLOAD_AT + len])
 }
 
 /// The first bytes of a new record.
@@ -268,44 +265,6 @@ pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
     }
     let length = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]) as usize;
     (length <= MAX_PAYLOAD).then(|| stored_len(length))
-}
-
-/// A possible record in a page, not checked yet.
-#[derive(Debug)]
-pub(crate) struct Claimed<'a> {
-    pub(crate) offset: usize,
-    pub(crate) kind: u8,
-    pub(crate) content: ClaimedContent<'a>,
-}
-
-/// The input of a record's hash, or the hash itself.
-#[derive(Debug)]
-pub(crate) enum ClaimedContent<'a> {
-    Written { header: [u8; 8], salt: [u8; SALT_LEN], payload: &'a [u8] },
-    Redacted(Hash),
-}
-
-/// The possible records of a page from an offset on, up to the first bytes that are not a record prefix.
-pub(crate) fn claimed(page: &[u8], from: usize) -> impl Iterator<Item = Claimed<'_>> {
-    let mut end = from;
-    std::iter::from_fn(move || {
-        let offset = end;
-        let rest = page.get(offset..)?;
-        let record = rest.get(..claimed_len(rest)?)?;
-        end += record.len();
-        let content = match record[FLAGS_AT] {
-            0 => {
-                let length = u32::from_le_bytes([record[0], record[1], record[2], record[3]]) as usize;
-                let mut salt = [0; SALT_LEN];
-                salt.copy_from_slice(&record[SALT_AT..PAYLOAD_AT]);
-                let payload = &record[PAYLOAD_AT..PAYLOAD_AT + length];
-                ClaimedContent::Written { header: hashed_header(record), salt, payload }
-            }
-            FLAG_REDACTED => ClaimedContent::Redacted(stated_hash(record)),
-            _ => return None,
-        };
-        Some(Claimed { offset, kind: record[KIND_AT], content })
-    })
 }
 
 /// Parses the record at the start of `bytes`, which end where the room for records ends.

@@ -452,7 +452,7 @@ pub(crate) struct EffectiveRecord {
 /// True if the payload of a record of this type ends with an item's vector, where the item has one: it is the record of
 /// an item, or a retained one, which ends as the record does.
 pub(crate) fn ends_with_vector(kind: u8) -> bool {
-    matches!(kind, kind::ITEM | kind::COMPACT_ITEM | kind::RETAINED)
+    matches!(kind, kind::ITEM | kind::RETAINED)
 }
 
 /// The type numbers of `docs/format.md`.
@@ -460,8 +460,6 @@ mod kind {
     pub(super) const SPACE: u8 = 1;
     pub(super) const SETTING: u8 = 2;
     pub(super) const EPISODE: u8 = 3;
-    /// As [`COMPACT_ITEM`] with integers of fixed width: read, and no longer written.
-    pub(super) const ITEM: u8 = 4;
     pub(super) const CHUNK: u8 = 5;
     pub(super) const PAGE: u8 = 6;
     pub(super) const LINK: u8 = 7;
@@ -473,7 +471,7 @@ mod kind {
     pub(super) const UNCITE: u8 = 13;
     pub(super) const VECTOR: u8 = 14;
     pub(super) const REEMBED: u8 = 15;
-    pub(super) const COMPACT_ITEM: u8 = 16;
+    pub(super) const ITEM: u8 = 16;
     pub(super) const RECEIPT: u8 = 20;
     pub(super) const READ: u8 = 21;
     pub(super) const FORGET: u8 = 32;
@@ -490,7 +488,7 @@ impl Record {
             Record::Space(_) => kind::SPACE,
             Record::Setting(_) => kind::SETTING,
             Record::Episode(_) => kind::EPISODE,
-            Record::Item(_) => kind::COMPACT_ITEM,
+            Record::Item(_) => kind::ITEM,
             Record::Chunk(_) => kind::CHUNK,
             Record::Page(_) => kind::PAGE,
             Record::Link(_) => kind::LINK,
@@ -585,8 +583,7 @@ impl Record {
             kind::SPACE => Record::Space(codec::decode(payload)?),
             kind::SETTING => Record::Setting(codec::decode(payload)?),
             kind::EPISODE => Record::Episode(codec::decode(payload)?),
-            kind::ITEM => Record::Item(Arc::new(codec::decode(payload)?)),
-            kind::COMPACT_ITEM => Record::Item(Arc::new(codec::decode_compact(payload)?)),
+            kind::ITEM => Record::Item(Arc::new(codec::decode_compact(payload)?)),
             kind::CHUNK => Record::Chunk(codec::decode(payload)?),
             kind::PAGE => Record::Page(codec::decode(payload)?),
             kind::LINK => Record::Link(codec::decode(payload)?),

@@ -15,7 +15,6 @@ mod crash;
 mod cut_files;
 mod damage;
 mod documents;
-mod earlier_forms;
 mod embedder;
 mod equation;
 mod failing_once;

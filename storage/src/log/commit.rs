@@ -73,12 +73,6 @@ impl Commit {
         field(&self.encode(), 0)
     }
 
-    /// The same bytes of a commit record's payload; `None` for a payload of another length.
-    pub(crate) fn stated_in(payload: &[u8]) -> Option<&[u8; HEAD_AT]> {
-        let bytes: &[u8; COMMIT_LEN] = payload.try_into().ok()?;
-        bytes.first_chunk()
-    }
-
     /// `None` for a payload of another length or with a reserved field set.
     pub(crate) fn decode(payload: &[u8]) -> Option<Self> {
         let bytes: &[u8; COMMIT_LEN] = payload.try_into().ok()?;

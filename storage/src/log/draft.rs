@@ -1,7 +1,7 @@
 //! A transaction being built, record by record, in the encoding in which it is appended.
 //!
 //! Payloads are encoded in place: a record needs no allocation and is not copied until it is laid out in a page. A
-//! reused draft allocates nothing. Hashes are computed at the end, in one batch.
+//! reused draft allocates nothing. Hashes are computed at the end.
 
 use std::cell::RefCell;
 use std::fmt::{self, Debug};
@@ -9,12 +9,8 @@ use std::fmt::{self, Debug};
 use crate::chain::Hash;
 use crate::error::{Error, Result};
 use crate::record::{self, NewRecord, SALT_LEN};
-use crate::record_hashes::RecordHashes;
 
 pub(super) type Salt = [u8; SALT_LEN];
-
-/// The number of records that are hashed in one batch.
-const HASHED_AT_ONCE: usize = 64;
 
 /// The number of salts that are drawn from the system at once.
 const SALTS_AT_ONCE: usize = 256;
@@ -111,7 +107,8 @@ impl Prepared {
             return Err(Error::TooLarge { what: "a transaction", len, limit: max_len });
         }
         let commit_salt = salt()?;
-        Ok(Self { hashes: hashes(&draft), draft, commit_salt })
+        let hashes = draft.records().map(record::hash_of_encoded).collect();
+        Ok(Self { draft, hashes, commit_salt })
     }
 
     /// Returns the draft, to be reused for another transaction.
@@ -136,24 +133,6 @@ impl Prepared {
     pub(super) fn records(&self) -> impl Iterator<Item = (&[u8], Hash)> {
         self.draft.records().zip(self.hashes.iter().copied())
     }
-}
-
-/// The hashes of a draft's records.
-fn hashes(draft: &Draft) -> Vec<Hash> {
-    thread_local! {
-        /// The buffer for the inputs of hashes.
-        static TOGETHER: RefCell<RecordHashes> = RefCell::default();
-    }
-    let mut made = Vec::with_capacity(draft.ends.len());
-    TOGETHER.with_borrow_mut(|together| {
-        let mut records = draft.records().enumerate().peekable();
-        while records.peek().is_some() {
-            together.clear();
-            records.by_ref().take(HASHED_AT_ONCE).for_each(|(at, record)| record::hash_together(at, record, together));
-            made.extend_from_slice(together.make());
-        }
-    });
-    made
 }
 
 /// A salt for one record.

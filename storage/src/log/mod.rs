@@ -60,7 +60,6 @@ mod take_over;
 pub(crate) mod tip;
 mod transaction;
 mod unit;
-mod unit_hashes;
 pub(crate) mod writer;
 
 pub use draft::{Draft, Prepared};

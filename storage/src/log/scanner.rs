@@ -16,10 +16,9 @@ use super::fault::Fault;
 use super::segment::{HeaderState, Segment};
 use super::tip::Tip;
 use super::unit::Unit;
-use super::unit_hashes::UnitHashes;
 use super::writer::Geometry;
 use super::{CommitNo, Leaf, Lsn, Transaction};
-use crate::chain::{Hash, TransactionHash};
+use crate::chain::TransactionHash;
 use crate::error::Result;
 use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
 use crate::record::{
@@ -291,18 +290,17 @@ impl Scanner {
 
     fn step_in(&mut self, segment: &Arc<Segment>, unit: &mut Unit) -> Option<Step> {
         let within = self.geometry_within(unit);
-        let hash = unit.hashes.record(within);
         let rest = unit.bytes.get(within..unit.records_len()).unwrap_or_default();
         let fault = |position, what: &str| Some(Step::Fault(Fault { position, what: what.into() }));
         let place = self.place(segment, self.tip.position);
-        let mut parsed = record::parse_hashed(rest, &self.geometry.seed, place, hash);
+        let mut parsed = record::parse(rest, &self.geometry.seed, place);
         if matches!(parsed, Parsed::Fault(_))
             && let Some(erasure) = self.patches.get(&self.tip.position).filter(|erasure| erasure.fits(rest.len()))
         {
             parsed = Parsed::Record(erasure.view());
         }
         match parsed {
-            Parsed::Record(view) => match self.take_record(&view, &unit.hashes) {
+            Parsed::Record(view) => match self.take_record(&view) {
                 Ok(step) => step,
                 Err(what) => fault(self.tip.position, &what),
             },
@@ -319,12 +317,12 @@ impl Scanner {
     }
 
     /// Checks a record against the present state and moves past it.
-    fn take_record(&mut self, view: &RecordView<'_>, hashes: &UnitHashes) -> Result<Option<Step>, String> {
+    fn take_record(&mut self, view: &RecordView<'_>) -> Result<Option<Step>, String> {
         let step = match view.kind {
             KIND_COMMIT => {
                 let commit = Commit::decode(view.payload).ok_or("the commit record has an invalid layout")?;
-                self.check_commit(&commit, hashes)?;
-                self.pass(view, hashes);
+                self.check_commit(&commit)?;
+                self.pass(view);
                 self.tip.committed(&commit);
                 let records = std::mem::take(&mut self.pending);
                 let erasures = std::mem::take(&mut self.erasures);
@@ -340,7 +338,7 @@ impl Scanner {
             KIND_CLOSE => {
                 let close = Close::decode(view.payload).ok_or("the close record has an invalid layout")?;
                 self.check_close(&close)?;
-                self.pass(view, hashes);
+                self.pass(view);
                 self.tip.closed(&close);
                 self.known.transaction = true;
                 Some(Step::Closed)
@@ -353,14 +351,14 @@ impl Scanner {
                 self.erasures.extend(intent.erasures);
                 self.intents += 1;
                 self.hash.push(&view.hash);
-                self.pass(view, hashes);
+                self.pass(view);
                 None
             }
             KIND_REDACTED => {
                 let done =
                     Redacted::decode(view.payload).ok_or("the done record of a redaction has an invalid layout")?;
                 self.check_redacted(&done)?;
-                self.pass(view, hashes);
+                self.pass(view);
                 self.tip.synced = self.tip.synced.max(done.synced);
                 self.known.transaction = true;
                 Some(Step::Redacted(done.commit))
@@ -372,7 +370,7 @@ impl Scanner {
                 let payload = if self.payloads { view.payload } else { &[] };
                 self.pending.push(view.to_record_with(Lsn(self.tip.position), payload));
                 self.hash.push(&view.hash);
-                self.pass(view, hashes);
+                self.pass(view);
                 None
             }
         };
@@ -380,10 +378,9 @@ impl Scanner {
     }
 
     /// Moves past a record that passed its checks.
-    fn pass(&mut self, view: &RecordView<'_>, hashes: &UnitHashes) {
+    fn pass(&mut self, view: &RecordView<'_>) {
         let lsn = self.tip.position;
-        let node = |level, number, left: &Hash, right: &Hash| hashes.node(level, number, left, right);
-        self.tip.push_with(view.hash, view.stored_len, node);
+        self.tip.push(view.hash, view.stored_len);
         if !self.payloads {
             return;
         }
@@ -395,7 +392,7 @@ impl Scanner {
         self.leaves.push(Leaf { lsn: Lsn(lsn), end: Lsn(end), hash: view.hash });
     }
 
-    fn check_commit(&self, commit: &Commit, hashes: &UnitHashes) -> Result<(), String> {
+    fn check_commit(&self, commit: &Commit) -> Result<(), String> {
         if self.known.commit && commit.number != self.tip.commit.wrapping_add(1) {
             return Err(format!("commit {} follows commit {}", commit.number, self.tip.commit));
         }
@@ -409,7 +406,7 @@ impl Scanner {
         if self.known.transaction && commit.transaction != self.hash.finish() {
             return Err(format!("the records of commit {} do not match its hash", commit.number));
         }
-        if self.known.chain && commit.head != hashes.head(&self.tip, commit) {
+        if self.known.chain && commit.head != self.tip.head_of(commit) {
             return Err(format!("the head of commit {} does not match the log before it", commit.number));
         }
         if commit.synced > self.tip.position {
@@ -457,7 +454,7 @@ impl Scanner {
                 let what = format!("the page has {} records, states {}", self.tip.open.count(), footer.record_count);
                 return fault(at_footer, &what);
             }
-            if footer.root != unit.hashes.root(&self.tip.open) {
+            if footer.root != self.tip.open.root() {
                 return fault(at_footer, "the page's records do not match its Merkle root");
             }
         }
@@ -565,7 +562,7 @@ impl Scanner {
             return Ok(Err(missing(segment)));
         }
         let mut unit = self.spare.take().unwrap_or_default();
-        let Unit { bytes, hashes, .. } = unit.as_mut();
+        let bytes = &mut unit.bytes;
         bytes.resize(page.len(), 0);
         segment.read(bytes, offset)?;
         if let Some(stored_len) = record::claimed_len(bytes)
@@ -581,9 +578,6 @@ impl Scanner {
                 let rest = bytes.get_mut(page.len()..).unwrap_or_default();
                 segment.read(rest, offset + page.bytes())?;
             }
-        }
-        if let Some((records, _)) = bytes.split_last_chunk::<FOOTER_LEN>() {
-            hashes.make(records, page.within(self.tip.position), &self.tip.chain);
         }
         unit.start = start;
         self.unit = Some(unit);

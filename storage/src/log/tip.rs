@@ -59,16 +59,6 @@ impl Tip {
     /// Adds a record of this stored length.
     pub(crate) fn push(&mut self, r: Hash, stored_len: usize) {
         self.open.push(r);
-        self.moved(stored_len);
-    }
-
-    /// The same with precomputed nodes: see [`Frontier::push_with`].
-    pub(crate) fn push_with(&mut self, r: Hash, stored_len: usize, node: impl Fn(usize, usize, &Hash, &Hash) -> Hash) {
-        self.open.push_with(r, node);
-        self.moved(stored_len);
-    }
-
-    fn moved(&mut self, stored_len: usize) {
         self.records = self.records.wrapping_add(1);
         self.position += stored_len as u64;
         self.closed = false;

@@ -1,6 +1,5 @@
 //! The unit of scanning: a log page, or the run of a long record.
 
-use super::unit_hashes::UnitHashes;
 use crate::log_page::FOOTER_LEN;
 
 /// A page or run, in memory.
@@ -9,7 +8,6 @@ pub(crate) struct Unit {
     /// The position of its first byte.
     pub(crate) start: u64,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) hashes: UnitHashes,
 }
 
 impl Unit {

@@ -35,7 +35,7 @@
 //! 9. Terms are cut at 96 bytes; a whole has at most 16 words, and a word at most 16 parts.
 //!
 //! Cost: linear in any text. Text is analysed in windows of at most 64 KiB, cut at white space if there is any, so that
-//! memory is bounded. Stems are cached (`stems`), since words repeat.
+//! memory is bounded.
 
 mod chunks;
 mod compounds;
@@ -203,7 +203,7 @@ impl Analyzer {
         self.start_with(Stems::new(self.stemming))
     }
 
-    /// The same, with an existing cache of stems.
+    /// The same, with a stemmer.
     pub(crate) fn start_with(&self, stems: Stems) -> Analysis {
         Analysis::new(stems)
     }
@@ -218,7 +218,7 @@ impl Analyzer {
     }
 }
 
-/// An analyser with its buffers and its cache of stems.
+/// An analyser with its buffers.
 pub struct Analysis {
     stems: Stems,
     number_run: NumberRun,

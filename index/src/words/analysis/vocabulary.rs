@@ -43,9 +43,9 @@ impl Vocabulary {
         Self { analysis: analyzer.start_with(stems), numbers: Numbers::default() }
     }
 
-    /// An empty vocabulary with the same analyser and stem cache.
+    /// An empty vocabulary with the same analyser.
     pub(crate) fn afresh(&self) -> Self {
-        let analysis = Analysis::new(self.analysis.stems().clone());
+        let analysis = Analysis::new(*self.analysis.stems());
         Self { analysis, numbers: Numbers::default() }
     }
 

@@ -43,7 +43,7 @@ impl<'a> PostingSource<'a> {
         Self {
             bound: count as u32,
             ids: Cow::Owned(ids.to_vec()),
-            doc_lengths: DocLengths::new(Cow::Owned(doc_lengths.to_vec()), None),
+            doc_lengths: DocLengths(Cow::Owned(doc_lengths.to_vec())),
             lists,
             total_len: index.total_len_of_first(count),
         }

@@ -58,7 +58,7 @@ use holotype_storage::segment_file::SegmentFile;
 
 use crate::error::{Error, Result};
 use crate::words::analysis::AnalyzerId;
-use crate::words::postings::doc_lengths::{DocLengths, LengthClasses};
+use crate::words::postings::doc_lengths::DocLengths;
 use crate::words::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Block, List, Posting, StoredList, StoredU32, TERM_LEN};
 
 /// The kind of a word segment's file.
@@ -134,7 +134,6 @@ pub struct WordSegment {
 struct Checked {
     /// The total length of the first `i * SUM_STEP` documents.
     sums: Vec<u64>,
-    doc_lengths: LengthClasses,
 }
 
 /// The content of section `HEAD`.
@@ -333,7 +332,7 @@ impl WordSegment {
     /// The lengths of the first `count` documents.
     pub(crate) fn doc_lengths(&self, count: usize) -> Result<DocLengths<'_>> {
         let doc_lengths = self.stored_lens()?.get(..count).unwrap_or_default();
-        Ok(DocLengths::new(Cow::Borrowed(doc_lengths), Some(&self.checked()?.doc_lengths)))
+        Ok(DocLengths(Cow::Borrowed(doc_lengths)))
     }
 
     pub(crate) fn stored_lens(&self) -> Result<&[StoredU32]> {
@@ -371,11 +370,10 @@ impl WordSegment {
         }
         let sums = self.noted(self.check_documents())?;
         self.noted(self.check_terms())?;
-        let doc_lengths = LengthClasses::new(self.numbers(LENS, "LENS")?);
         if self.file_len() > CHECKED_WHEN_OPENED {
             self.file.advise_dont_need();
         }
-        Ok(self.checked.get_or_init(|| Checked { sums, doc_lengths }))
+        Ok(self.checked.get_or_init(|| Checked { sums }))
     }
 
     /// Records an error as damage: the file is mapped, so only its content can be wrong.
