@@ -18,6 +18,9 @@ r1 [('price=$450', 'ok')]
 ``docs/python.md`` is the guide; ``holotype.aio`` is the same for asyncio.
 """
 
+from collections.abc import Sequence
+
+from ._codec import jsonable
 from ._database import Database, create, open, open_or_create, rebuild, salvage
 from ._embedding import Embedder, HashingEmbedder, StaticEmbedder
 from ._native import Answer, Citation, Item, Row, Table
@@ -58,9 +61,15 @@ __all__ = [
     "VerifyReport",
     "check_proof",
     "create",
+    "jsonable",
     "open",
     "open_or_create",
     "rebuild",
     "salvage",
 ]
+# It has all that a sequence has. A table has it, too, and is not registered: polars reads a sequence of tuples where it
+# could read Arrow.
+Sequence.register(Answer)
+del Sequence
+
 __version__ = "0.1.0"
