@@ -213,6 +213,8 @@ class _Statement:
         self.clause(f"as of {unit} {self.value('as_of', given if unit == 'commit' else _moment(given))}")
 
     def expand(self, given: int | tuple[int, int]) -> None:
+        if isinstance(given, tuple) and len(given) != 2:
+            raise WrongType("expand: expected a number of tokens, or a pair of depth and tokens", code="type")
         depth, tokens = given if isinstance(given, tuple) else (None, given)
         self.words.append("expand")
         if depth is not None:

@@ -300,7 +300,7 @@ class Transaction(Reading):
 
     def commit(self, durability: Durability | None = None) -> Commit:
         """Commits. ``sync`` waits until it survives power loss, ``flush`` a crash of this process, ``none`` neither."""
-        number, position, time = self._native.commit(durability or self._durability)
+        number, position, time = self._native.commit(self._durability if durability is None else durability)
         self.committed = Commit(number, position, time)
         return self.committed
 

@@ -68,6 +68,8 @@ class Space(NamedTuple):
         """A space, or the built-in one of a name such as ``hashing-v1-256``."""
         if space is None or isinstance(space, Space):
             return space
+        if not isinstance(space, str):
+            raise WrongType(f"space: expected a Space or its name, found {type(space).__name__}", code="type")
         prefix, _, dim = space.rpartition("-")
         if prefix == "hashing-v1" and dim.isdecimal():
             return cls(space, int(dim))

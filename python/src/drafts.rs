@@ -176,7 +176,10 @@ pub(crate) fn pointer(value: &Bound<'_, PyAny>) -> PyResult<Pointer> {
         Some(page) => Target::Page(page),
         None => target(&value.getattr("item")?)?,
     };
-    let range = |name: &str| value.getattr(name)?.extract::<Option<(u64, u64)>>();
+    let range = |name: &str| {
+        let given = value.getattr(name)?;
+        if given.is_none() { Ok(None) } else { member(name, "a pair of whole numbers", &given).map(Some) }
+    };
     let span = match (text("quote")?, range("bytes")?, range("chars")?) {
         (Some(quote), _, _) => holotype::Span::Quoting(quote),
         (_, Some((start, end)), _) => holotype::Span::Bytes(start, end),

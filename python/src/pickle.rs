@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What `__reduce__` returns: the function that makes the object again, and its arguments.
+/// The value of `__reduce__`: the function that makes the object again, and its arguments.
 pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (&'static str, Bound<'py, PyDict>));
 
 /// A dict of named values.
@@ -272,8 +272,8 @@ pub(crate) fn table_state<'py>(py: Python<'py>, table: &EngineTable) -> PyResult
 }
 
 fn table(state: &Bound<'_, PyDict>) -> PyResult<EngineTable> {
-    let rows: Vec<Vec<Option<(String, Bound<'_, PyAny>)>>> = get(state, "rows")?;
-    let cells = |row: Vec<Option<(String, Bound<'_, PyAny>)>>| {
+    let rows: Vec<Vec<Option<GivenCell<'_>>>> = get(state, "rows")?;
+    let cells = |row: Vec<Option<GivenCell<'_>>>| {
         row.into_iter().map(|given| given.map(|given| cell(&given, 0)).transpose()).collect::<PyResult<Vec<_>>>()
     };
     Ok(EngineTable {
@@ -287,6 +287,9 @@ fn table(state: &Bound<'_, PyDict>) -> PyResult<EngineTable> {
 
 /// The sort of a cell and its value: times and durations in microseconds.
 type CellState<'py> = (&'static str, Bound<'py, PyAny>);
+
+/// A [`CellState`] that was unpickled.
+type GivenCell<'py> = (String, Bound<'py, PyAny>);
 
 fn cell_state<'py>(py: Python<'py>, cell: &Cell) -> PyResult<CellState<'py>> {
     let whole = |number: i64| PyResult::Ok(number.into_pyobject(py)?.into_any());
@@ -307,7 +310,7 @@ fn cell_state<'py>(py: Python<'py>, cell: &Cell) -> PyResult<CellState<'py>> {
 /// Cells of the engine are lists of values at most; a deeper one was never pickled here.
 const MAX_DEPTH: usize = 4;
 
-fn cell((sort, value): &(String, Bound<'_, PyAny>), depth: usize) -> PyResult<Cell> {
+fn cell((sort, value): &GivenCell<'_>, depth: usize) -> PyResult<Cell> {
     let wrong = |_| unreadable(value.py(), "cell");
     Ok(match sort.as_str() {
         "text" => Cell::Text(value.extract().map_err(wrong)?),
@@ -317,7 +320,7 @@ fn cell((sort, value): &(String, Bound<'_, PyAny>), depth: usize) -> PyResult<Ce
         "time" => Cell::Time(value.extract().map_err(wrong)?),
         "duration" => Cell::Duration(value.extract().map_err(wrong)?),
         "list" if depth < MAX_DEPTH => {
-            let cells: Vec<(String, Bound<'_, PyAny>)> = value.extract().map_err(wrong)?;
+            let cells: Vec<GivenCell<'_>> = value.extract().map_err(wrong)?;
             Cell::List(cells.iter().map(|given| cell(given, depth + 1)).collect::<PyResult<_>>()?)
         }
         _ => return Err(unreadable(value.py(), "cell")),
