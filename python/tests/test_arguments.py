@@ -33,6 +33,23 @@ def vectors_db(path: Path) -> Iterator[holotype.Database]:
         yield database
 
 
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[holotype.Database]:
+    """A database for calls that are refused: nothing is ever committed to it."""
+    with holotype.create(tmp_path_factory.mktemp("story") / "memory.holo", space="hashing-v1-256") as database:
+        with database.begin() as tx:
+            tx.record("UA123 price=$450", episode="trip-42", kind="call", tool="search_flights", key="t1")
+            tx.remember("UA123 costs $450", sources=["t1"], key="r1")
+        yield database
+
+
+@pytest.fixture
+def tx(story: holotype.Database) -> Iterator[holotype.Transaction]:
+    transaction = story.begin()
+    yield transaction
+    transaction.rollback()
+
+
 # ---- vectors ----
 
 GRID = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
@@ -148,34 +165,33 @@ LISTS: dict[str, Callable[[holotype.Database, holotype.Transaction, Any], Any]] 
 
 @pytest.mark.parametrize("call", LISTS)
 @pytest.mark.parametrize("given", ["t1", b"t1", bytearray(b"t1"), 1, holotype.Pointer("t1")], ids=repr)
-def test_one_value_is_no_list_of_its_parts(db: holotype.Database, call: str, given: Any) -> None:
-    tx = db.begin()
+def test_one_value_is_no_list_of_its_parts(
+    story: holotype.Database, tx: holotype.Transaction, call: str, given: Any
+) -> None:
     with pytest.raises(errors.WrongType, match=r"expected a list of .*; give \["):
-        LISTS[call](db, tx, given)
-    tx.rollback()
-    assert db["t1"].active and len(db) == 2
+        LISTS[call](story, tx, given)
+    assert story["t1"].active and len(story) == 2
 
 
 @pytest.mark.parametrize("name", ["key", "speaker", "tool", "version", "episode", "log_id", "status"])
 @pytest.mark.parametrize("given", [{"a", "b"}, frozenset("ab"), b"ab", {"a": 1, "b": 2}, count()], ids=repr)
-def test_a_column_is_a_list_or_one_value(db: holotype.Database, name: str, given: Any) -> None:
-    with db.begin() as tx, pytest.raises(holotype.InputError, match=name):
+def test_a_column_is_a_list_or_one_value(tx: holotype.Transaction, name: str, given: Any) -> None:
+    with pytest.raises(holotype.InputError, match=name):
         tx.record_columns(["one", "two"], **{"episode": "e", name: given})
 
 
-def test_the_row_of_a_wrong_value_is_named(db: holotype.Database) -> None:
-    with db.begin() as tx:
-        with pytest.raises(errors.WrongType, match=r"text\[1\]: expected a str, found int"):
-            tx.record_columns(["one", 2], episode="e")  # type: ignore[list-item]
-        with pytest.raises(errors.WrongType, match=r"step\[1\]: expected a whole number from 0, found str"):
-            tx.record_columns(["one", "two"], episode="e", step=[1, "2"])  # type: ignore[list-item]
-        with pytest.raises(errors.WrongType, match=r"traces\[1\]"):
-            tx.record_many([{"text": "x", "episode": "e"}, ["text"]])  # type: ignore[list-item]
+def test_the_row_of_a_wrong_value_is_named(tx: holotype.Transaction) -> None:
+    with pytest.raises(errors.WrongType, match=r"text\[1\]: expected a str, found int"):
+        tx.record_columns(["one", 2], episode="e")  # type: ignore[list-item]
+    with pytest.raises(errors.WrongType, match=r"step\[1\]: expected a whole number from 0, found str"):
+        tx.record_columns(["one", "two"], episode="e", step=[1, "2"])  # type: ignore[list-item]
+    with pytest.raises(errors.WrongType, match=r"traces\[1\]"):
+        tx.record_many([{"text": "x", "episode": "e"}, ["text"]])  # type: ignore[list-item]
 
 
-def test_no_episode_is_not_every_episode(db: holotype.Database) -> None:
+def test_no_episode_is_not_every_episode(story: holotype.Database) -> None:
     with pytest.raises(holotype.InputError, match="episode"):
-        db.recall("UA123", episode=[])
+        story.recall("UA123", episode=[])
 
 
 SURROGATES: dict[str, Callable[[holotype.Database, holotype.Transaction], Any]] = {
@@ -212,13 +228,13 @@ SURROGATES: dict[str, Callable[[holotype.Database, holotype.Transaction], Any]] 
 
 
 @pytest.mark.parametrize("call", SURROGATES)
-def test_half_a_surrogate_pair_is_refused_with_its_place(db: holotype.Database, call: str) -> None:
-    tx = db.begin()
+def test_half_a_surrogate_pair_is_refused_with_its_place(
+    story: holotype.Database, tx: holotype.Transaction, call: str
+) -> None:
     with pytest.raises(holotype.InputError) as refused:
-        SURROGATES[call](db, tx)
+        SURROGATES[call](story, tx)
     assert refused.value.code == "surrogate" and "U+D83D" in str(refused.value)
     assert "surrogatepass" in (refused.value.hint or "")
-    tx.rollback()
 
 
 # ---- parameters ----
@@ -257,12 +273,11 @@ DEEP: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("value", DEEP)
-def test_a_value_without_an_end_is_an_error(db: holotype.Database, value: str) -> None:
+def test_a_value_without_an_end_is_an_error(story: holotype.Database, tx: holotype.Transaction, value: str) -> None:
     given = DEEP[value]()
-    tx = db.begin()
     calls: list[Callable[[], Any]] = [
-        lambda: db.query("find items where key in $p", {"p": given}),
-        lambda: db.recall(vector=given),
+        lambda: story.query("find items where key in $p", {"p": given}),
+        lambda: story.recall(vector=given),
         lambda: tx.record("x", episode="e", vector=given),
         lambda: tx.record("x", episode="e", fields={"f": given}),
         lambda: tx.record("x", episode="e", time=given),
@@ -270,12 +285,11 @@ def test_a_value_without_an_end_is_an_error(db: holotype.Database, value: str) -
         lambda: tx.record_columns(["x"], episode="e", vectors=given),
         lambda: tx.record_columns(["x"], episode=given),
         lambda: tx.forget([given], because="x"),
-        lambda: holotype.create(db.path + "-other", memory_limit=given),
+        lambda: holotype.create(story.path + "-other", memory_limit=given),
     ]
     for call in calls:
         with pytest.raises(holotype.InputError):
             call()
-    tx.rollback()
 
 
 def test_an_embedder_without_an_end_is_an_error(path: Path) -> None:
@@ -295,9 +309,9 @@ def test_an_embedder_without_an_end_is_an_error(path: Path) -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_texts_as_parameters(db: holotype.Database, value: Any) -> None:
+def test_texts_as_parameters(story: holotype.Database, value: Any) -> None:
     sign = "=" if isinstance(value, str) else "in"
-    assert len(db.query(f"find traces where text {sign} $v", {"v": value})) == 1
+    assert len(story.query(f"find traces where text {sign} $v", {"v": value})) == 1
 
 
 @pytest.mark.parametrize(
@@ -357,8 +371,8 @@ def test_a_time_without_doubt_gives_no_warning(
     [True, float("nan"), float("inf"), 1e30, np.datetime64("NaT"), datetime(2026, 1, 5), "yesterday", [1]],
     ids=repr,
 )
-def test_what_is_no_time(db: holotype.Database, given: Any) -> None:
-    with db.begin() as tx, pytest.raises(holotype.InputError):
+def test_what_is_no_time(tx: holotype.Transaction, given: Any) -> None:
+    with pytest.raises(holotype.InputError):
         tx.record("x", episode="e", time=given)
 
 

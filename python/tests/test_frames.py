@@ -80,7 +80,9 @@ def test_a_frame_is_recorded(path: Path, frame: str) -> None:
         assert [item.status for item in items] == ["success", "failed", "unknown"]
 
 
-@pytest.mark.parametrize("column", [np.array, pd.Series, pl.Series, pa.array, lambda values: pa.chunked_array([values])])
+@pytest.mark.parametrize(
+    "column", [np.array, pd.Series, pl.Series, pa.array, lambda values: pa.chunked_array([values])]
+)
 def test_an_array_is_a_column(path: Path, column: Callable[[list[Any]], Any]) -> None:
     with holotype.create(path) as db:
         with db.begin() as tx:

@@ -6,15 +6,12 @@ An interpreter that ends, a panic, or another exception is a failure. What is wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
-from pathlib import Path
+from datetime import timezone
 from typing import Any
-from uuid import UUID
 
 import holotype
 import pytest
-from holotype import _codec, _filters, errors
+from holotype import _codec, _filters
 
 hypothesis = pytest.importorskip("hypothesis")
 np = pytest.importorskip("numpy")
@@ -26,7 +23,7 @@ from hypothesis.extra import numpy as hnp  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 fuzz = settings(
-    max_examples=40, deadline=None, derandomize=True, database=None,
+    max_examples=25, deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 
@@ -116,7 +113,9 @@ RECORD = ("text", "episode", "kind", "key", "step", "time", "version", "status",
           "fields", "vector", "claims")  # fmt: skip
 WRITES: dict[str, Callable[[holotype.Transaction, Any], Any]] = {
     **{
-        f"record {name}": lambda tx, value, name=name: tx.record(**{"text": "x", "episode": "e", name: value})  # type: ignore[misc]
+        f"record {name}": lambda tx, value, name=name: tx.record(  # type: ignore[misc]
+            **{"text": "x", "episode": "e", name: value}
+        )
         for name in RECORD
     },
     **{
@@ -126,7 +125,9 @@ WRITES: dict[str, Callable[[holotype.Transaction, Any], Any]] = {
         for name in (*RECORD[:-2], "vectors")
     },
     **{
-        f"remember {name}": lambda tx, value, name=name: tx.remember(**{"text": "x", "sources": ["t1"], name: value})  # type: ignore[misc]
+        f"remember {name}": lambda tx, value, name=name: tx.remember(  # type: ignore[misc]
+            **{"text": "x", "sources": ["t1"], name: value}
+        )
         for name in ("text", "sources", "kind", "key", "children", "ungrounded", "episode", "step", "time", "version",
                      "status", "source", "utility", "return_score", "vector", "claims")
     },
@@ -173,8 +174,13 @@ def test_a_writing_call_works_or_refuses(opened: holotype.Database, call: str, v
     assert call == "commit" or opened.head().commit >= 1 and opened["t1"].active
 
 
-@pytest.mark.parametrize("option", ["space", "profile", "embedder", "witness", "rules", "page_size", "read_only",
-                                    "memory_limit", "write_timeout", "snapshot_max_age", "background_threads", "other"])  # fmt: skip
+OPTIONS = (
+    "space", "profile", "embedder", "witness", "rules", "page_size", "read_only", "memory_limit", "write_timeout",
+    "snapshot_max_age", "background_threads", "other",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OPTIONS)
 @settings(fuzz, max_examples=15)
 @given(value=anything)
 def test_an_option_is_taken_or_refused(opened: holotype.Database, option: str, value: Any) -> None:
@@ -200,7 +206,8 @@ def test_a_matrix_is_stored_as_it_is_in_every_layout(opened: holotype.Database, 
     signs = data.draw(st.tuples(*[st.sampled_from([1, -1])] * 2))
     view = grid[:: steps[0], :: steps[1]][:: signs[0], :: signs[1]]
     view[...] = plain
-    given = data.draw(st.sampled_from([view, np.ma.masked_array(view), list(view), view.view(type('Own', (np.ndarray,), {}))]))
+    own = type("Own", (np.ndarray,), {})
+    given = data.draw(st.sampled_from([view, np.ma.masked_array(view), list(view), view.view(own)]))
     # A forgotten key is not given to another item.
     keys = [f"m{opened.head().commit}-{row}" for row in range(rows)]
     with opened.begin(durability="none") as tx:
@@ -215,10 +222,10 @@ def test_a_matrix_is_stored_as_it_is_in_every_layout(opened: holotype.Database, 
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec=None))
-    | st.binary() | st.decimals(allow_nan=False) | st.datetimes(timezones=st.none() | st.just(timezone.utc)) | st.dates()
-    | st.times() | st.timedeltas() | st.uuids(),
-    lambda part: st.lists(part) | st.dictionaries(texts, part) | st.dictionaries(st.integers(), part) | st.tuples(part, part)
-    | st.sets(st.integers()) | st.frozensets(texts),
+    | st.binary() | st.decimals(allow_nan=False) | st.datetimes(timezones=st.none() | st.just(timezone.utc))
+    | st.dates() | st.times() | st.timedeltas() | st.uuids(),
+    lambda part: st.lists(part) | st.dictionaries(texts, part) | st.dictionaries(st.integers(), part)
+    | st.tuples(part, part) | st.sets(st.integers()) | st.frozensets(texts),
     max_leaves=12,
 )  # fmt: skip
 
