@@ -18,9 +18,12 @@ r1 [('price=$450', 'ok')]
 ``docs/python.md`` is the guide; ``holotype.aio`` is the same for asyncio.
 """
 
+from collections.abc import Sequence
+
+from ._codec import jsonable
 from ._database import Database, create, open, open_or_create, rebuild, salvage
 from ._embedding import Embedder, HashingEmbedder, StaticEmbedder
-from ._native import Answer, Citation, Item, Row, Table
+from ._native import Answer, Citation, Item, Line, Row, Table
 from ._snapshot import Snapshot
 from ._transaction import Transaction
 from ._values import Change, Commit, Fault, Head, ImportReport, Pointer, ReembedReport, Space, VerifyReport
@@ -42,6 +45,7 @@ __all__ = [
     "InputError",
     "Item",
     "LimitError",
+    "Line",
     "OpenError",
     "Pointer",
     "QueryError",
@@ -58,9 +62,15 @@ __all__ = [
     "VerifyReport",
     "check_proof",
     "create",
+    "jsonable",
     "open",
     "open_or_create",
     "rebuild",
     "salvage",
 ]
+# It has all that a sequence has. A table has it, too, and is not registered: polars reads a sequence of tuples where it
+# could read Arrow.
+Sequence.register(Answer)
+del Sequence
+
 __version__ = "0.1.0"

@@ -14,11 +14,13 @@ from ._native import Answer, Citation, Item, Table
 from ._reading import Limits, Reading
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from ._values import Change, Head, ImportReport, ReembedReport, Space, VerifyReport
+from ._values import Change, Head, ImportReport, ReembedReport, Space, VerifyReport, listed
 from .errors import InputError, VectorError
 
 if TYPE_CHECKING:
+    from ._types import OpenOptions, _Durability as Durability, _Profile as Profile
     import numpy
+    from typing_extensions import Unpack
 
 __all__ = ["Database", "create", "open", "open_or_create", "rebuild", "salvage"]
 
@@ -29,9 +31,9 @@ def create(
     path: Path,
     *,
     space: Space | str | None = None,
-    profile: str | None = None,
+    profile: Profile | None = None,
     embedder: Embedder | None = None,
-    **options: Any,
+    **options: Unpack[OpenOptions],
 ) -> Database:
     """Creates a database at a path where nothing is, and opens it.
 
@@ -51,7 +53,7 @@ def open(
     read_only: bool = False,
     shared: bool = False,
     embedder: Embedder | None = None,
-    **options: Any,
+    **options: Unpack[OpenOptions],
 ) -> Database:
     """Opens a database. One process may have it open for writing, or any number with ``shared=True``, which write in
     turns; and any number for reading.
@@ -74,16 +76,16 @@ def open_or_create(
     path: Path,
     *,
     space: Space | str | None = None,
-    profile: str | None = None,
+    profile: Profile | None = None,
     embedder: Embedder | None = None,
-    **options: Any,
+    **options: Unpack[OpenOptions],
 ) -> Database:
     """Opens a database, or creates it if there is none: see :func:`open` and :func:`create`."""
     given = {**options, "space": space_of(embedder, Space.of(space)), "profile": profile}
     return _open("open_or_create", path, embedder, given)
 
 
-def rebuild(path: Path, *, embedder: Embedder | None = None, **options: Any) -> Database:
+def rebuild(path: Path, *, embedder: Embedder | None = None, **options: Unpack[OpenOptions]) -> Database:
     """Opens a database after making everything that is derived from the log again."""
     return Database(_native.rebuild(path, {**options, "embedder": engine_embedder(embedder, None)}), embedder)
 
@@ -147,7 +149,7 @@ class Database(Reading):
 
     # ---- writing ----
 
-    def begin(self, *, durability: str = "sync", timeout: float | None = None) -> Transaction:
+    def begin(self, *, durability: Durability = "sync", timeout: float | None = None) -> Transaction:
         """Begins a transaction; waits for the one under way.
 
         It may be handed to another thread. The thread that used it last cannot begin a second one, which would wait for
@@ -162,7 +164,7 @@ class Database(Reading):
         """
         return Transaction(self._native.begin(False, timeout), self._embedder, durability)
 
-    def _begin_shared(self, durability: str, timeout: float | None) -> Transaction:
+    def _begin_shared(self, durability: Durability, timeout: float | None) -> Transaction:
         """A transaction that belongs to no one thread, for asyncio."""
         return Transaction(self._native.begin(True, timeout), self._embedder, durability)
 
@@ -217,7 +219,7 @@ class Database(Reading):
 
     def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
         """The items of keys or numbers, in their order; ``None`` for one that there is not."""
-        return self._native.snapshot().get_many(list(items))
+        return self._native.snapshot().get_many(listed("items", items))
 
     def citations(self, item: str | int) -> list[Citation]:
         """The pointers of an item, each read and hashed again."""
@@ -304,7 +306,7 @@ class Database(Reading):
         return self.snapshot().export(path, vectors=vectors, history=history)
 
     def import_file(
-        self, path: Path, *, vectors: Path | None = None, durability: str = "sync", skip_bad: bool = False
+        self, path: Path, *, vectors: Path | None = None, durability: Durability = "sync", skip_bad: bool = False
     ) -> ImportReport:
         """Imports JSON Lines. It can be run again: what the database holds already is skipped.
 
@@ -314,7 +316,12 @@ class Database(Reading):
         return ImportReport(**self._native.import_file(path, vectors, durability, skip_bad))
 
     def reembed(
-        self, embedder: Embedder, *, space: Space | str | None = None, batch: int = 256, durability: str = "flush"
+        self,
+        embedder: Embedder,
+        *,
+        space: Space | str | None = None,
+        batch: int = 256,
+        durability: Durability = "flush",
     ) -> ReembedReport:
         """Makes the vectors of all items anew by another model, and puts them in force in one commit.
 

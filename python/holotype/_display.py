@@ -60,29 +60,36 @@ def _flags(row: Row) -> list[str]:
     """What a reader should know of a row besides its status."""
     flags = ["stale"] if row.stale else []
     flags += [f"quarantined: {row.quarantined}"] if row.quarantined else []
-    flags += [f"lost to {row.conflict}"] if row.conflict else []
+    flags += [f"{row.conflict} contradicts it"] if row.conflict else []
     return flags + ([f"included despite: {', '.join(row.relaxed)}"] if row.relaxed else [])
+
+
+def _lines(row: Row) -> list[str]:
+    """The other statements of the row's frame, and those that say the same."""
+    lines = [f"{line.label} {_plain(line.key)}: {_short(line.text)}" for line in row.lines]
+    lines += [f"same words: {_plain(', '.join(row.folded))}"] if row.folded else []
+    return lines + ([f"{row.more} more of this kind"] if row.more else [])
 
 
 def _remarks(answer: Answer) -> list[str]:
     """What an answer says beside its rows."""
     left_out = ", ".join(f"{count} {flaw}" for flaw, count in answer.excluded.items())
     remarks = [f"left out: {left_out}"] if left_out else []
-    remarks += [f"contested: {name}" for name in answer.contested]
     remarks += [f"stale: call {answer.refresh['tool']} again"] if answer.refresh else []
     return remarks + [f"note: {note}" for note in answer.notes]
 
 
 def answer_text(answer: Answer) -> str:
     head = f"{_counted(len(answer), 'row')} as of commit {answer.commit}"
-    if not answer.covered:
-        head += ", not covered: the stored evidence is too weak"
+    if not answer.answerable:
+        head += ", which may not answer the question"
     lines = [head]
     for number, row in enumerate(answer.rows[:MAX_ROWS], 1):
         where = "".join(f", {part}" for part in (row.tool, row.episode) if part)
         lines.append(f"{number:>3}  {row.score:.3f}  {_plain(row.key)}  {row.kind}{_plain(where)}")
         lines.append(f"     {_short(row.text, 100)}")
         lines.extend(f"     ! {_plain(flag)}" for flag in _flags(row))
+        lines.extend(f"     - {line}" for line in _lines(row))
         lines.extend(f"     └─ {citation_text(citation)[1:-1]}" for citation in row.citations)
     if len(answer) > MAX_ROWS:
         lines.append(f"     … {len(answer) - MAX_ROWS} more")
@@ -123,7 +130,7 @@ def _citation_html(citation: Citation) -> str:
 
 
 def _row_cells(row: Row) -> str:
-    text = escape(_plain(row.text))
+    text = "<br>".join([escape(_plain(row.text)), *(f"<small>{escape(line)}</small>" for line in _lines(row))])
     evidence = "<br>".join(_citation_html(citation) for citation in row.citations)
     flags = _flags(row)
     state = _coloured(row.status, _STATUS_COLOURS) + "".join(f"<br>{escape(_plain(flag))}" for flag in flags)
@@ -141,8 +148,8 @@ def row_html(row: Row) -> str:
 
 def answer_html(answer: Answer) -> str:
     head = f"{_counted(len(answer), 'row')} as of commit {answer.commit}"
-    if not answer.covered:
-        head += ' <span style="color:#cf222e">not covered</span>'
+    if not answer.answerable:
+        head += ' <span style="color:#cf222e">may not answer the question</span>'
     rows = "".join(_row_cells(row) for row in answer.rows[:MAX_ROWS])
     remarks = [f"… {len(answer) - MAX_ROWS} more"] if len(answer) > MAX_ROWS else []
     remarks += _remarks(answer)

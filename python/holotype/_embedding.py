@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from . import _native
@@ -91,8 +92,14 @@ def space_of(embedder: Embedder | None, space: Space | None) -> Space | None:
 
 def embed(embedder: Embedder, texts: list[str]) -> list[Any]:
     """One vector for each text."""
-    vectors = embedder(texts)
+    made = embedder(texts)
+    hint = "it must return one vector for each text"
+    if isinstance(made, (str, bytes, Mapping)) or not hasattr(made, "__iter__"):
+        raise VectorError(f"the embedder returned {type(made).__name__}; {hint}", code="vector", hint=hint)
+    # One more than there should be is enough to see that there are too many.
+    vectors = list(islice(made, len(texts) + 1))
     if len(vectors) != len(texts):
-        hint = "it must return one vector for each text"
-        raise VectorError(f"the embedder returned {len(vectors)} vectors for {len(texts)} texts; {hint}", hint=hint)
-    return list(vectors)
+        found = "more" if len(vectors) > len(texts) else str(len(vectors))
+        message = f"the embedder returned {found} vectors for {len(texts)} texts; {hint}"
+        raise VectorError(message, code="vector", hint=hint)
+    return vectors

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -14,9 +14,13 @@ from langchain_core.indexing import DeleteResponse, DocumentIndex, RecordManager
 from pydantic import ConfigDict
 
 from ._database import Database
-from ._documents import Documents, key_of
+from ._documents import Documents, Record, field_of, key_of
 from ._langchain_vectors import HolotypeVectorStore
 from ._native import Item
+from ._values import listed
+
+if TYPE_CHECKING:
+    from ._types import _Durability as Durability
 
 __all__ = ["HolotypeDocumentIndex", "HolotypeRecordManager"]
 
@@ -66,7 +70,7 @@ class HolotypeDocumentIndex(DocumentIndex):
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """The documents of ids, without those that are unknown."""
-        return self.store.get_by_ids(list(dict.fromkeys(ids)))
+        return self.store.get_by_ids(list(dict.fromkeys(listed("ids", ids, "ids"))))
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
@@ -84,7 +88,9 @@ class HolotypeRecordManager(RecordManager):
     ([True, False], ['b'])
     """
 
-    def __init__(self, namespace: str, database: Database, *, erase: bool = True, durability: str = "sync") -> None:
+    def __init__(
+        self, namespace: str, database: Database, *, erase: bool = True, durability: Durability = "sync"
+    ) -> None:
         """
         :param namespace: the name under which the keys of this manager are kept apart from others.
         :param erase: erase deleted keys from the log, instead of taking them out of use.
@@ -121,23 +127,27 @@ class HolotypeRecordManager(RecordManager):
         :param group_ids: the group of each key, such as its file.
         :param time_at_least: refuse to write if the clock is behind this time.
         """
-        groups = list(group_ids) if group_ids else [None] * len(keys)
+        keys = listed("keys", keys, "keys")
+        groups = listed("group_ids", group_ids, "groups") if group_ids else [None] * len(keys)
         if len(groups) != len(keys):
             raise ValueError(f"expected one group id for each of {len(keys)} keys, found {len(groups)}")
         now = self.get_time()
         if time_at_least is not None and time_at_least > now:
             raise ValueError(f"the clock is at {now}, before time_at_least {time_at_least}; set the clock")
+        records = []
+        for key, group in zip(keys, groups):
+            fields: dict[str, str | bytes] = {"key": key, "updated": repr(now)}
+            if group is not None:
+                fields["group"] = group
+            records.append(Record(self._prefix + key_of(key), key, self._episode, fields))
         with self._documents.begin() as tx:
-            for key, group in zip(keys, groups):
-                fields: dict[str, str | bytes] = {"key": key, "updated": repr(now)}
-                if group is not None:
-                    fields["group"] = group
-                self._documents.put(tx, self._prefix + key_of(key), key, episode=self._episode, fields=fields)
+            self._documents.put_many(tx, records)
 
     def exists(self, keys: Sequence[str]) -> list[bool]:
         """Whether each key is there."""
-        places = [self._prefix + key_of(key) for key in keys]
-        return self._documents.read(lambda view: [self._documents.get(view, place) is not None for place in places])
+        places = [self._prefix + key_of(key) for key in listed("keys", keys, "keys")]
+        found = self._documents.read(lambda view: self._documents.get_many(view, places))
+        return [item is not None for item in found]
 
     def list_keys(
         self,
@@ -149,19 +159,22 @@ class HolotypeRecordManager(RecordManager):
     ) -> list[str]:
         """The keys that were updated between these times and are of one of the groups, as they were written."""
 
+        wanted = listed("group_ids", group_ids, "groups") if group_ids else None
+
         def passes(item: Item) -> bool:
-            updated, group = float(str(item.fields["updated"])), item.fields.get("group")
+            updated = float(field_of(item, "updated"))
+            group = field_of(item, "group") if "group" in item.fields else None
             is_timely = not (before and updated >= before) and not (after and updated <= after)
-            return is_timely and (not group_ids or group in group_ids)
+            return is_timely and (wanted is None or group in wanted)
 
         items = self._documents.read(lambda view: [item for _, item in self._documents.scan(view, self._prefix)])
-        found = [str(item.fields["key"]) for item in sorted(items, key=lambda item: item.id) if passes(item)]
+        found = [field_of(item, "key") for item in sorted(items, key=lambda item: item.id) if passes(item)]
         return found[:limit] if limit else found
 
     def delete_keys(self, keys: Sequence[str]) -> None:
         """Deletes keys; unknown ones are no error."""
         with self._documents.begin() as tx:
-            self._documents.delete(tx, [self._prefix + key_of(key) for key in keys])
+            self._documents.delete(tx, [self._prefix + key_of(key) for key in listed("keys", keys, "keys")])
 
     async def aupdate(
         self,

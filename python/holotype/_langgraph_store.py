@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from langgraph.store.base import (
@@ -27,14 +27,20 @@ from langgraph.store.base import (
 )
 
 from . import _native
-from ._database import Database
-from ._documents import Documents, key_of
+from ._codec import dumps, loads
+from ._database import Database, open_or_create
+from ._documents import Documents, Record, field_bytes, field_of, key_of, text_of
+from ._filters import passes, refuse_unknown
 from ._snapshot import Snapshot
-from ._transaction import Transaction
+
+if TYPE_CHECKING:
+    from ._types import _Durability as Durability
 
 __all__ = ["HolotypeStore"]
 
 Place = tuple[tuple[str, ...], str]
+
+_EPISODES = "langgraph-store/"
 
 
 class HolotypeStore(BaseStore):
@@ -56,11 +62,18 @@ class HolotypeStore(BaseStore):
         *,
         index: IndexConfig | None = None,
         erase: bool = True,
-        durability: str = "sync",
+        durability: Durability = "sync",
     ) -> None:
         self._documents = Documents(database, "langgraph-store", erase=erase, durability=durability)
         self._embeddings = ensure_embeddings(index.get("embed")) if index else None
         self._fields = list((index or {}).get("fields") or ["$"])
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(cls, conn_string: str, *, index: IndexConfig | None = None) -> Iterator[HolotypeStore]:
+        """A store in the database at a path, which is created if there is none and closed at the end."""
+        with open_or_create(conn_string) as database:
+            yield cls(database, index=index)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Runs operations. Reads see the state before the writes, which are one transaction."""
@@ -68,10 +81,7 @@ class HolotypeStore(BaseStore):
         results = self._documents.read(lambda view: [self._read(view, op) for op in ops])
         writes: dict[Place, PutOp] = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         if writes:
-            vectors = self._embed(writes)
-            with self._documents.begin() as tx:
-                for place, op in writes.items():
-                    self._write(tx, place, op.value, vectors.get(place, []))
+            self._write(writes, self._embed(writes))
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -93,10 +103,11 @@ class HolotypeStore(BaseStore):
         raise ValueError(f"unknown operation {type(op)}")
 
     def _search(self, view: Snapshot, op: SearchOp) -> Sequence[SearchItem]:
+        refuse_unknown(op.filter)
         found = [
             (item, _vectors(stored))
             for _, stored in self._documents.scan(view, _prefix(op.namespace_prefix))
-            if _passes((item := _item(stored)).value, op.filter)
+            if passes((item := _item(stored)).value, op.filter)
         ]
         # As they were put, and not in order of the keys.
         found.sort(key=lambda pair: pair[0].updated_at)
@@ -111,11 +122,22 @@ class HolotypeStore(BaseStore):
         return best + rest[: op.limit - len(best)]
 
     def _namespaces(self, view: Snapshot, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        places = {tuple(json.loads(item.fields["namespace"])) for _, item in self._documents.scan(view, "ls.d/")}
+        # Each namespace is an episode: only one value of each is read.
+        namespaces = (episode[len(_EPISODES) :] for episode in view.episodes(_EPISODES))
+        values = (self._any(view, f"ls.d/{namespace}//") for namespace in namespaces)
+        places = {tuple(loads(field_of(value, "namespace"))) for value in values if value is not None}
         places = {place for place in places if all(_matches(one, place) for one in op.match_conditions or ())}
         if op.max_depth is not None:
             places = {place[: op.max_depth] for place in places}
         return sorted(places)[op.offset : op.offset + op.limit]
+
+    def _any(self, view: Snapshot, prefix: str) -> _native.Item | None:
+        """A value below a prefix; ``None`` if all were deleted."""
+        first = view.keys(prefix, most=1)
+        value = self._documents.get(view, first[0].rpartition("@")[0]) if first else None
+        if value is not None or not first:
+            return value
+        return next((value for _, value in self._documents.scan(view, prefix)), None)
 
     # ---- writing ----
 
@@ -135,21 +157,28 @@ class HolotypeStore(BaseStore):
                 vectors.setdefault(place, []).append(vector)
         return vectors
 
-    def _write(self, tx: Transaction, place: Place, value: Mapping[str, Any] | None, vectors: list[Any]) -> None:
-        key = _key(*place)
-        if value is None:
-            self._documents.delete(tx, [key])
-            return
-        before = self._documents.get(tx, key)
-        fields: dict[str, str | bytes] = {"namespace": json.dumps(place[0]), "key": place[1]}
-        if before is not None:
-            fields["created"] = _created(before).isoformat()
-        if vectors:
-            rows = np.asarray(vectors, dtype=np.float32)
-            fields["vectors"] = rows.tobytes()
-            fields["vectors.dim"] = str(rows.shape[1])
-        text = json.dumps(value, ensure_ascii=False)
-        self._documents.put(tx, key, text, episode="/".join(("langgraph-store", key_of(*place[0]))), fields=fields)
+    def _write(self, writes: Mapping[Place, PutOp], vectors: Mapping[Place, list[Any]]) -> None:
+        keys = {place: _key(*place) for place in writes}
+        values = {place: op.value for place, op in writes.items() if op.value is not None}
+        texts = {place: dumps(value, f"the value of {place[1]!r}") for place, value in values.items()}
+        with self._documents.begin() as tx:
+            before = self._documents.get_many(tx, [keys[place] for place in values])
+            fields = [_fields(place, old, vectors.get(place)) for place, old in zip(values, before)]
+            episodes = [_EPISODES + key_of(*place[0]) for place in values]
+            parts = zip([keys[place] for place in values], texts.values(), episodes, fields)
+            self._documents.put_many(tx, [Record(*part) for part in parts])
+            self._documents.delete(tx, [key for place, key in keys.items() if place not in values])
+
+
+def _fields(place: Place, before: _native.Item | None, vectors: list[Any] | None) -> dict[str, str | bytes]:
+    fields: dict[str, str | bytes] = {"namespace": dumps(list(place[0])), "key": place[1]}
+    if before is not None:
+        fields["created"] = _created(before).isoformat()
+    if vectors:
+        rows = np.asarray(vectors, dtype=np.float32)
+        fields["vectors"] = rows.tobytes()
+        fields["vectors.dim"] = str(rows.shape[1])
+    return fields
 
 
 def _key(namespace: tuple[str, ...], key: str) -> str:
@@ -170,9 +199,9 @@ def _created(stored: _native.Item) -> datetime:
 
 def _item(stored: _native.Item) -> Item:
     return Item(
-        value=json.loads(stored.text),
-        key=str(stored.fields["key"]),
-        namespace=tuple(json.loads(stored.fields["namespace"])),
+        value=loads(text_of(stored)),
+        key=field_of(stored, "key"),
+        namespace=tuple(loads(field_of(stored, "namespace"))),
         created_at=_created(stored),
         updated_at=stored.time or _created(stored),
     )
@@ -190,44 +219,14 @@ def _result(item: Item, score: float | None) -> SearchItem:
 
 
 def _vectors(stored: _native.Item) -> Any:
-    data = stored.fields.get("vectors", b"")
-    # Bytes that happen to be UTF-8 come back as text.
-    numbers = np.frombuffer(data.encode() if isinstance(data, str) else data, dtype=np.float32)
+    data = field_bytes(stored, "vectors") if "vectors" in stored.fields else b""
+    numbers = np.frombuffer(data, dtype=np.float32)
     return numbers.reshape(-1, int(stored.fields.get("vectors.dim", "1")))
 
 
 def _cosine(a: Any, b: Any) -> float:
     lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / lengths if lengths else 0.0
-
-
-def _passes(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    return all(_equal(value.get(name), one) for name, one in (wanted or {}).items())
-
-
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "$eq": lambda value, other: bool(value == other),
-    "$ne": lambda value, other: bool(value != other),
-    "$gt": lambda value, other: float(value) > float(other),
-    "$gte": lambda value, other: float(value) >= float(other),
-    "$lt": lambda value, other: float(value) < float(other),
-    "$lte": lambda value, other: float(value) <= float(other),
-}
-
-
-def _equal(value: Any, wanted: Any) -> bool:
-    """Compares as LangGraph's own stores do: operators, nested mappings, lists member by member."""
-    if isinstance(wanted, dict):
-        if any(name.startswith("$") for name in wanted):
-            for name in wanted:
-                if name not in _OPERATORS:
-                    raise ValueError(f"unknown operator {name!r}: expected one of {', '.join(_OPERATORS)}")
-            return all(_OPERATORS[name](value, other) for name, other in wanted.items())
-        return isinstance(value, dict) and _passes(value, wanted)
-    if isinstance(wanted, (list, tuple)):
-        alike = isinstance(value, (list, tuple)) and len(value) == len(wanted)
-        return alike and all(_equal(one, other) for one, other in zip(value, wanted))
-    return bool(value == wanted)
 
 
 def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from . import _native
 from ._embedding import Embedder, embed
 from ._native import Answer, Table
-from .errors import InputError
+from ._values import listed
+from .errors import InputError, WrongType
+
+if TYPE_CHECKING:
+    from ._types import _Profile as Profile
 
 __all__ = ["Reading"]
 
@@ -77,7 +82,7 @@ class Reading:
         params: Mapping[str, Any] | None = None,
         include: str | None = None,
         exclude: str | None = None,
-        profile: str | None = None,
+        profile: Profile | None = None,
         score: str | None = None,
         relax_below: int | None = None,
         expand: int | tuple[int, int] | None = None,
@@ -125,13 +130,13 @@ class Reading:
             statement.episodes(episode)
         # Most recalls have few clauses; the others cost no call.
         if through is not None:
-            statement.clause(f"through {through}")
+            statement.written("through", through)
         if where is not None:
-            statement.clause(f"where {where}")
+            statement.written("where", where)
         if include is not None:
-            statement.clause(f"include {include}")
+            statement.written("include", include)
         if exclude is not None:
-            statement.clause(f"exclude {exclude}")
+            statement.written("exclude", exclude)
         if profile is not None or score is not None:
             statement.score(profile, score)
         if relax_below is not None:
@@ -141,8 +146,7 @@ class Reading:
         if not (step is time is version is None):
             statement.reader(step, time, version)
         if as_of is not None:
-            unit = "commit" if isinstance(as_of, int) else "time"
-            statement.clause(f"as of {unit} {statement.value('as_of', as_of)}")
+            statement.as_of(as_of)
         if budget is not None:
             statement.number("budget", budget)
             statement.clause("tokens")
@@ -153,7 +157,8 @@ class Reading:
         if receipt:
             statement.clause("with receipt")
         if returns is not None:
-            statement.clause("return " + ", ".join(_name("column", name) for name in returns))
+            names = listed("returns", returns, "names of columns")
+            statement.clause("return " + ", ".join(_name("column", name) for name in names))
         limits = _limits(timeout, None, None)
         return cast(Answer, self._run(" ".join(statement.words), statement.params, limits, True)[0])
 
@@ -183,16 +188,33 @@ class _Statement:
     def clause(self, text: str) -> None:
         self.words.append(text)
 
+    def written(self, keyword: str, given: str) -> None:
+        """A clause in the words of the recall language."""
+        if not isinstance(given, str):
+            raise WrongType(f"{keyword}: expected a str, found {type(given).__name__}", code="type")
+        self.words.append(f"{keyword} {given}")
+
     def number(self, keyword: str, value: float) -> None:
         self.words.append(f"{keyword} {self.value(keyword.partition(' ')[0], value)}")
 
     def episodes(self, given: str | Sequence[str]) -> None:
-        ids = [given] if isinstance(given, str) else list(given)
-        if ids:
-            names = [self.value(f"episode{number}", id) for number, id in enumerate(ids)]
-            self.words.append(f"in episode {', '.join(names)}")
+        ids = [given] if isinstance(given, str) else listed("episode", given, "ids of episodes")
+        if not ids:
+            hint = "leave the argument out to search all episodes"
+            raise InputError(f"episode: it names none; {hint}", hint=hint)
+        names = [self.value(f"episode{number}", id) for number, id in enumerate(ids)]
+        self.words.append(f"in episode {', '.join(names)}")
+
+    def as_of(self, given: int | datetime | str) -> None:
+        if isinstance(given, bool):
+            raise WrongType("as_of: expected a commit or a time, found bool", code="type")
+        # numpy's whole numbers are commits, too.
+        unit = "commit" if hasattr(given, "__index__") else "time"
+        self.clause(f"as of {unit} {self.value('as_of', given if unit == 'commit' else _moment(given))}")
 
     def expand(self, given: int | tuple[int, int]) -> None:
+        if isinstance(given, tuple) and len(given) != 2:
+            raise WrongType("expand: expected a number of tokens, or a pair of depth and tokens", code="type")
         depth, tokens = given if isinstance(given, tuple) else (None, given)
         self.words.append("expand")
         if depth is not None:
@@ -205,13 +227,20 @@ class _Statement:
         self.clause("score " + ", ".join(base + ([] if terms is None else [terms])))
 
     def reader(self, step: int | None, time: Any, version: str | None) -> None:
-        given = (("step", step), ("time", time), ("version", version))
+        given = (("step", step), ("time", None if time is None else _moment(time)), ("version", version))
         moments = [(unit, value) for unit, value in given if value is not None]
         self.clause("at " + ", ".join(f"{unit} {self.value(unit, value)}" for unit, value in moments))
 
 
 def _dict(params: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if params is not None and not isinstance(params, Mapping):
+        raise WrongType(f"params: expected a mapping of names to values, found {type(params).__name__}", code="type")
     return None if params is None else dict(params)
+
+
+def _moment(time: Any) -> Any:
+    """A time as a parameter: a text as it is, anything else in microseconds."""
+    return time if isinstance(time, str) else _native.micros(time)
 
 
 def _limits(timeout: float | None, rows: int | None, memory: int | None) -> Limits | None:

@@ -11,9 +11,10 @@ from . import _native
 from ._embedding import Embedder
 from ._native import Answer, Citation, Item, Table
 from ._reading import Limits, Reading
-from ._values import Space
+from ._values import Space, listed
 
 if TYPE_CHECKING:
+    from ._types import _Edge as Edge
     import numpy
 
     from .proof import SigningKey
@@ -55,7 +56,7 @@ class Snapshot(Reading):
         >>> [item and item.text for item in db.snapshot().get_many(["t1", "t9"])]
         ['UA123 price=$450', None]
         """
-        return self._native.get_many(list(items))
+        return self._native.get_many(listed("items", items))
 
     def keys(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
         """The keys with a prefix, in order.
@@ -81,7 +82,7 @@ class Snapshot(Reading):
 
     def vectors(self, items: Iterable[str | int]) -> numpy.ndarray[Any, Any]:
         """The vectors of items as the rows of a numpy array of ``float32``."""
-        return self._native.vectors(list(items))
+        return self._native.vectors(listed("items", items))
 
     def citations(self, item: str | int) -> list[Citation]:
         """The pointers of an item, each read and hashed again.
@@ -91,7 +92,7 @@ class Snapshot(Reading):
         """
         return self._native.citations(item)
 
-    def linked(self, item: str | int, edge: str, *, incoming: bool = False) -> list[int]:
+    def linked(self, item: str | int, edge: Edge, *, incoming: bool = False) -> list[int]:
         """The numbers of the items that edges lead to, or ``incoming`` ones come from."""
         return self._native.linked(item, edge, incoming)
 

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._embedding import Embedder, embed
+from ._frames import columns_of, rows_of, values_of
 from ._native import Answer, Item, Table
 from ._reading import Limits, Reading
-from ._values import Commit, Pointer
+from ._values import Commit, Pointer, listed
+from .errors import InputError, WrongType
+
+if TYPE_CHECKING:
+    from ._types import _Durability as Durability, _Edge as Edge, _RecallKind as RecallKind
+    from ._types import _Source as Source, _Status as Status, _TraceKind as TraceKind
 
 __all__ = ["Transaction"]
 
 Time = datetime | str | int
 Evidence = str | int | Pointer
+
+_EVIDENCE = "keys, numbers or pointers"
 
 
 class Transaction(Reading):
@@ -30,7 +38,7 @@ class Transaction(Reading):
     True
     """
 
-    def __init__(self, native: _native.Transaction, embedder: Embedder | None, durability: str) -> None:
+    def __init__(self, native: _native.Transaction, embedder: Embedder | None, durability: Durability) -> None:
         self._native = native
         self._embedder = embedder
         self._is_noted = False
@@ -51,7 +59,7 @@ class Transaction(Reading):
 
     def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
         """As :meth:`holotype.Snapshot.get_many`, as the transaction sees the items."""
-        return self._native.get_many(list(items))
+        return self._native.get_many(listed("items", items))
 
     def keys(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
         """The keys with a prefix, in order, as the transaction sees them."""
@@ -64,13 +72,13 @@ class Transaction(Reading):
         text: str,
         *,
         episode: str,
-        kind: str = "turn",
+        kind: TraceKind = "turn",
         key: str | None = None,
         step: int | None = None,
         time: Time | None = None,
         version: str | None = None,
-        status: str | None = None,
-        source: str | None = None,
+        status: Status | None = None,
+        source: Source | None = None,
         speaker: str | None = None,
         tool: str | None = None,
         log_id: str | None = None,
@@ -97,7 +105,7 @@ class Transaction(Reading):
         return self._native.record({
             "text": text, "episode": episode, "kind": kind, "key": key, "step": step, "time": time, "version": version,
             "status": status, "source": source, "speaker": speaker, "tool": tool, "log_id": log_id,
-            "fields": None if fields is None else dict(fields), "vector": self._vector(text, vector),
+            "fields": None if fields is None else _mapping("fields", fields), "vector": self._vector(text, vector),
             "claims": _claims(claims),
         })  # fmt: skip
 
@@ -112,29 +120,36 @@ class Transaction(Reading):
         >>> len(numbers)
         3
         """
-        traces = [trace if isinstance(trace, dict) else dict(trace) for trace in traces]
-        if vectors is None and self._embedder is not None and traces:
-            vectors = self._embedded(self._embedder, [trace["text"] for trace in traces])
-        return self._native.record_many(traces, vectors)
+        if isinstance(traces, Mapping):
+            hint = "give a list of mappings, or record_columns the columns"
+            raise WrongType(f"traces: expected mappings, found one; {hint}", code="type", hint=hint)
+        given = [_trace(number, trace) for number, trace in enumerate(listed("traces", traces, "mappings"))]
+        if vectors is None and self._embedder is not None and given:
+            vectors = self._embedded(self._embedder, [_text(number, trace) for number, trace in enumerate(given)])
+        return self._native.record_many(given, rows_of(vectors))
 
     def record_columns(
         self,
-        text: Sequence[str],
+        text: Sequence[str] | Any,
         *,
-        episode: str | Sequence[str],
+        episode: str | Sequence[str] | Any = None,
         vectors: Any = None,
-        kind: str | Sequence[str] = "turn",
+        kind: TraceKind | Sequence[TraceKind | None] | None = None,
         key: Sequence[str | None] | None = None,
         step: Sequence[int | None] | None = None,
         time: Time | Sequence[Time | None] | None = None,
         version: str | Sequence[str | None] | None = None,
-        status: str | Sequence[str | None] | None = None,
-        source: str | Sequence[str | None] | None = None,
+        status: Status | Sequence[Status | None] | None = None,
+        source: Source | Sequence[Source | None] | None = None,
         speaker: str | Sequence[str | None] | None = None,
         tool: str | Sequence[str | None] | None = None,
         log_id: str | Sequence[str | None] | None = None,
+        fields: Mapping[str, str | bytes] | Sequence[Mapping[str, str | bytes] | None] | None = None,
     ) -> list[int]:
         """Records many traces given as columns, the fastest way in. A column has a value for each text, or one for all.
+
+        Columns are lists, numpy arrays, pandas or polars series, or Arrow arrays. In the place of the texts there may
+        be a mapping, a pandas or polars frame, or an Arrow table with the columns, ``text`` and ``vector`` among them.
 
         :param vectors: the vectors, such as a numpy array with one row for each text.
         :returns: the numbers of the items. The other arguments are those of :meth:`record`.
@@ -144,21 +159,31 @@ class Transaction(Reading):
         >>> db["w2"].text, db["w2"].source
         ('two', 'user')
         """
-        texts = text if isinstance(text, list) else list(text)
+        columns: dict[str, Any] = {
+            "episode": episode, "kind": kind, "key": key, "step": step, "time": time, "version": version,
+            "status": status, "source": source, "speaker": speaker, "tool": tool, "log_id": log_id, "fields": fields,
+        }  # fmt: skip
+        given = {name: column for name, column in columns.items() if column is not None}
+        frame = columns_of(text)
+        if frame is not None:
+            vectors = _only("vector", vectors, frame)
+            text = frame.pop("text", None)
+            given = {**frame, **{name: _only(name, column, frame) for name, column in given.items()}}
+            if text is None:
+                hint = "name the column of the texts text"
+                raise InputError(f"the frame has no column text; {hint}", hint=hint)
+        texts: list[str] = listed("text", values_of(text), "texts")
         if vectors is None and self._embedder is not None and texts:
             vectors = self._embedded(self._embedder, texts)
-        columns = {
-            "text": texts, "episode": episode, "kind": kind, "key": key, "step": step, "time": time, "version": version,
-            "status": status, "source": source, "speaker": speaker, "tool": tool, "log_id": log_id,
-        }  # fmt: skip
-        return self._native.record_columns(columns, vectors)
+        read = {name: values_of(column) for name, column in given.items()}
+        return self._native.record_columns({"text": texts, **read}, rows_of(vectors))
 
     def remember(
         self,
         text: str,
         *,
         sources: Sequence[Evidence] = (),
-        kind: str = "fact",
+        kind: RecallKind = "fact",
         key: str | None = None,
         children: Sequence[str] = (),
         ungrounded: bool = False,
@@ -166,8 +191,8 @@ class Transaction(Reading):
         step: int | None = None,
         time: Time | None = None,
         version: str | None = None,
-        status: str | None = None,
-        source: str | None = None,
+        status: Status | None = None,
+        source: Source | None = None,
         utility: float | None = None,
         return_score: int | None = None,
         vector: Any = None,
@@ -189,7 +214,8 @@ class Transaction(Reading):
         'supported'
         """
         return self._native.remember({
-            "text": text, "sources": list(sources), "kind": kind, "key": key, "children": list(children),
+            "text": text, "sources": listed("sources", sources, _EVIDENCE), "kind": kind, "key": key,
+            "children": listed("children", children, "keys"),
             "ungrounded": ungrounded, "episode": episode, "step": step, "time": time, "version": version,
             "status": status, "source": source, "utility": utility, "return_score": return_score,
             "vector": self._vector(text, vector), "claims": _claims(claims),
@@ -201,7 +227,7 @@ class Transaction(Reading):
         text: str,
         *,
         sources: Sequence[Evidence] = (),
-        kind: str = "fact",
+        kind: RecallKind = "fact",
         vector: Any = None,
         claims: Mapping[str, Any] | None = None,
     ) -> int:
@@ -210,14 +236,15 @@ class Transaction(Reading):
         The new item takes the union of the old pointers and ``sources``.
         """
         recall = {
-            "text": text, "sources": list(sources), "kind": kind, "vector": self._vector(text, vector),
+            "text": text, "sources": listed("sources", sources, _EVIDENCE), "kind": kind,
+            "vector": self._vector(text, vector),
             "claims": _claims(claims),
         }  # fmt: skip
         return self._native.remember(recall, key)
 
     # ---- what holds of items ----
 
-    def mark(self, item: str | int, status: str, *, because: str | None = None) -> None:
+    def mark(self, item: str | int, status: Status, *, because: str | None = None) -> None:
         """Changes the status of an item: ``success``, ``failed`` or ``unknown``. What rests on it is weakened."""
         self._native.mark(item, status, because)
 
@@ -229,11 +256,11 @@ class Transaction(Reading):
         """Takes an item out of use. It stays in the log; :meth:`forget` erases."""
         self._native.retract(item, because)
 
-    def link(self, source: str | int, edge: str, target: str | int) -> None:
+    def link(self, source: str | int, edge: Edge, target: str | int) -> None:
         """Links two items, for example ``tx.link("r2", "supersedes", "r1")``."""
         self._native.link((source, target), edge, True)
 
-    def unlink(self, source: str | int, edge: str, target: str | int) -> None:
+    def unlink(self, source: str | int, edge: Edge, target: str | int) -> None:
         """Ends a link."""
         self._native.link((source, target), edge, False)
 
@@ -245,12 +272,12 @@ class Transaction(Reading):
         """States a claim of an item: a value under a name, for its episode or for all."""
         self._native.claim(item, name, _value(value), is_global)
 
-    def forget(self, items: Sequence[str | int], *, because: str, cascade: bool = False) -> list[str]:
+    def forget(self, items: Iterable[str | int], *, because: str, cascade: bool = False) -> list[str]:
         """Erases items when the transaction commits, and with ``cascade`` what was derived from them.
 
         Returns the keys of what is erased. The log keeps hashes in their place, so that it can still be verified.
         """
-        return self._native.forget(list(items), because, cascade)
+        return self._native.forget(listed("items", items), because, cascade)
 
     # ---- the database itself ----
 
@@ -271,9 +298,9 @@ class Transaction(Reading):
         """True until it is committed or rolled back."""
         return self._native.is_open
 
-    def commit(self, durability: str | None = None) -> Commit:
+    def commit(self, durability: Durability | None = None) -> Commit:
         """Commits. ``sync`` waits until it survives power loss, ``flush`` a crash of this process, ``none`` neither."""
-        number, position, time = self._native.commit(durability or self._durability)
+        number, position, time = self._native.commit(self._durability if durability is None else durability)
         self.committed = Commit(number, position, time)
         return self.committed
 
@@ -308,10 +335,44 @@ class Transaction(Reading):
         return vectors
 
 
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    """A mapping as a dict of its own."""
+    if not isinstance(value, Mapping):
+        raise WrongType(f"{name}: expected a mapping of names to values, found {type(value).__name__}", code="type")
+    return dict(value)
+
+
+def _trace(number: int, trace: Any) -> dict[str, Any]:
+    return trace if isinstance(trace, dict) else _mapping(f"traces[{number}]", trace)
+
+
+def _text(number: int, trace: dict[str, Any]) -> str:
+    """The text of a trace for the embedder."""
+    text = trace.get("text")
+    if isinstance(text, str):
+        return text
+    found = "nothing" if text is None else type(text).__name__
+    raise WrongType(f"traces[{number}]['text']: expected a str, found {found}", code="type")
+
+
+def _only(name: str, argument: Any, frame: dict[str, Any]) -> Any:
+    """A column that is given once: as an argument, or in the frame."""
+    if argument is not None and name in frame:
+        hint = "leave one of them out"
+        raise InputError(f"{name} is a column of the frame and an argument; {hint}", hint=hint)
+    return frame.pop(name, None) if argument is None else argument
+
+
 def _claims(claims: Mapping[str, Any] | None) -> dict[str, str] | None:
-    return None if claims is None else {name: _value(value) for name, value in claims.items()}
+    return None if claims is None else {name: _value(value) for name, value in _mapping("claims", claims).items()}
 
 
 def _value(value: Any) -> str:
     """A claim's value as the text that the engine compares."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, str):
+        return value
+    try:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    except RecursionError:
+        hint = "give a text or a number"
+        raise InputError(f"the value of a claim is nested too deeply; {hint}", hint=hint) from None

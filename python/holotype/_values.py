@@ -6,12 +6,47 @@ rest of the package.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .errors import InputError
+from .errors import InputError, WrongType
 
-__all__ = ["Change", "Commit", "Fault", "Head", "ImportReport", "Pointer", "ReembedReport", "Space", "VerifyReport"]
+if TYPE_CHECKING:
+    from ._types import _Encoding as Encoding, _Metric as Metric
+
+__all__ = [
+    "Change",
+    "Commit",
+    "Fault",
+    "Head",
+    "ImportReport",
+    "Pointer",
+    "ReembedReport",
+    "Space",
+    "VerifyReport",
+    "listed",
+]
+
+T = TypeVar("T")
+
+
+def listed(name: str, values: Iterable[T], expected: str = "keys or numbers") -> list[T]:
+    """The values of an argument that takes several. A text is one value, and not the list of its letters.
+
+    >>> listed("items", ("t1", "r1"))
+    ['t1', 'r1']
+    """
+    if isinstance(values, (str, bytes, bytearray, int, Pointer)):
+        shown = repr(values) if len(repr(values)) <= 60 else f"{repr(values)[:60]}…"
+        raise WrongType(f"{name}: expected a list of {expected}, found one {type(values).__name__}; give [{shown}]",
+                        code="type", hint=f"give [{shown}]")
+    try:
+        return list(values)
+    except TypeError:
+        if hasattr(values, "__iter__"):
+            raise
+    raise WrongType(f"{name}: expected a list of {expected}, found {type(values).__name__}", code="type")
 
 
 class Space(NamedTuple):
@@ -23,9 +58,9 @@ class Space(NamedTuple):
 
     model: str
     dim: int
-    metric: str = "cosine"
+    metric: Metric = "cosine"
     """``cosine``, ``dot`` or ``l2``."""
-    encoding: str = "f32"
+    encoding: Encoding = "f32"
     """``f32``, ``f16`` or ``i8``, in the index."""
 
     @classmethod
@@ -33,13 +68,15 @@ class Space(NamedTuple):
         """A space, or the built-in one of a name such as ``hashing-v1-256``."""
         if space is None or isinstance(space, Space):
             return space
+        if not isinstance(space, str):
+            raise WrongType(f"space: expected a Space or its name, found {type(space).__name__}", code="type")
         prefix, _, dim = space.rpartition("-")
         if prefix == "hashing-v1" and dim.isdecimal():
             return cls(space, int(dim))
         hint = f'write Space("{space}", dim=…); hashing-v1-256 alone is built in'
         raise InputError(f"the dimension of the space {space!r} is missing; {hint}", hint=hint)
 
-    def _parts(self) -> tuple[str, int, str, str]:
+    def _parts(self) -> tuple[str, int, Metric, Encoding]:
         return self.model, self.dim, self.metric, self.encoding
 
 

@@ -16,26 +16,33 @@ to be given back. What is popped or cleared is erased from the log; with ``erase
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.memory.session_settings import SessionSettings, resolve_session_limit
 
+from ._codec import dumps, loads
 from ._database import Database
-from ._documents import key_of, read
+from ._documents import field_of, key_of, read, searchable
 from ._native import Item
 from ._snapshot import Snapshot
 from ._transaction import Transaction
+from ._values import listed
 
 if TYPE_CHECKING:
+    from ._types import _Durability as Durability, _Source as Source
     from agents.items import TResponseInputItem
 
 __all__ = ["HolotypeSession"]
 
 R = TypeVar("R")
 
-_SOURCES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system", "tool": "tool"}
+_FIRST = 0xFFFFFFFFFFFF
+_ALL = 1_000_000_000
+
+_SOURCES: dict[str, Source] = {
+    "user": "user", "assistant": "assistant", "system": "system", "developer": "system", "tool": "tool",
+}  # fmt: skip
 
 
 class HolotypeSession:
@@ -48,7 +55,7 @@ class HolotypeSession:
         *,
         session_settings: SessionSettings | None = None,
         erase: bool = True,
-        durability: str = "sync",
+        durability: Durability = "sync",
     ) -> None:
         self.session_id = session_id
         self.session_settings = session_settings if session_settings is not None else SessionSettings()
@@ -65,6 +72,7 @@ class HolotypeSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Adds items to the conversation, all or none."""
+        items = listed("items", items, "items")
         if items:
             await asyncio.to_thread(self._write, lambda tx: self._add(tx, items))
 
@@ -77,41 +85,52 @@ class HolotypeSession:
         await asyncio.to_thread(self._write, self._clear)
 
     def _get(self, limit: int | None) -> list[TResponseInputItem]:
-        found = read(self._database, lambda view: [_loaded(item) for item in self._items(view)])
-        return found if limit is None else found[max(len(found) - limit, 0) :]
+        found = read(self._database, lambda view: [_loaded(item) for item in self._newest(view, limit)])
+        return found[::-1]
 
-    def _items(self, view: Snapshot | Transaction) -> list[Item]:
-        found = view.get_many(view.keys(self._prefix))
-        return [item for item in found if item is not None and item.active and not item.redacted]
+    def _newest(self, view: Snapshot | Transaction, limit: int | None) -> list[Item]:
+        """The newest items, newest first, or all. Keys count down, so that the newest are the first in order."""
+        if limit is not None and limit <= 0:
+            return []
+        most = _ALL if limit is None else limit
+        while True:
+            keys = view.keys(self._prefix, most=most)
+            found = [item for item in view.get_many(keys) if item is not None and item.active and not item.redacted]
+            # Those that were removed and not erased are in the way.
+            if len(keys) < most or limit is not None and len(found) >= limit:
+                return found if limit is None else found[:limit]
+            most *= 4
 
     def _write(self, work: Callable[[Transaction], R]) -> R:
         with self._database.begin(durability=self._durability) as tx:
             return work(tx)
 
     def _add(self, tx: Transaction, items: list[TResponseInputItem]) -> None:
-        keys = tx.keys(self._prefix)
-        first = int(keys[-1][len(self._prefix) :], 16) + 1 if keys else 0
-        for number, item in enumerate(items, first):
+        newest = tx.keys(self._prefix, most=1)
+        first = int(newest[0][len(self._prefix) :], 16) - 1 if newest else _FIRST
+        traces = []
+        for number, item in enumerate(items):
+            if not isinstance(item, dict):
+                raise TypeError(f"items[{number}]: expected a dict, found {type(item).__name__}")
             role = item.get("role")
-            tx.record(
-                _text(item),
-                episode=self._episode,
-                kind="turn",
-                key=f"{self._prefix}{number:012x}",
-                source=_SOURCES.get(str(role), "tool" if str(item.get("type", "")).endswith("_output") else None),
-                speaker=None if role is None else str(role),
-                fields={"item": json.dumps(item, ensure_ascii=False)},
-            )
+            source = _SOURCES.get(str(role), "tool" if str(item.get("type", "")).endswith("_output") else None)
+            traces.append({
+                "text": searchable(_text(item)), "episode": self._episode, "kind": "turn",
+                "key": f"{self._prefix}{first - number:012x}", "source": source,
+                "speaker": None if role is None else searchable(str(role)),
+                "fields": {"item": dumps(item, f"items[{number}]")},
+            })  # fmt: skip
+        tx.record_many(traces)
 
     def _pop(self, tx: Transaction) -> TResponseInputItem | None:
-        items = self._items(tx)
+        items = self._newest(tx, 1)
         if not items:
             return None
-        self._remove(tx, items[-1:])
-        return _loaded(items[-1])
+        self._remove(tx, items)
+        return _loaded(items[0])
 
     def _clear(self, tx: Transaction) -> None:
-        self._remove(tx, self._items(tx))
+        self._remove(tx, self._newest(tx, None))
 
     def _remove(self, tx: Transaction, items: list[Item]) -> None:
         if self._erase and items:
@@ -122,7 +141,7 @@ class HolotypeSession:
 
 
 def _loaded(item: Item) -> TResponseInputItem:
-    loaded: TResponseInputItem = json.loads(str(item.fields["item"]))
+    loaded: TResponseInputItem = loads(field_of(item, "item"))
     return loaded
 
 

@@ -18,21 +18,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from . import _database, _native, _snapshot, _transaction
-from ._native import Answer, Citation, Item
-from ._values import Change, Commit, Head, ImportReport, ReembedReport, Space, VerifyReport
+from . import _database, _native, _reading, _snapshot, _transaction
+from ._values import Change, Commit, Head, Space
 from .errors import Busy, TransactionError
 
 if TYPE_CHECKING:
-    import numpy
-
-    from ._embedding import Embedder
-    from .proof import SigningKey
+    from ._types import _Durability as Durability
 
 __all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_create", "rebuild"]
 
@@ -48,24 +44,39 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-async def create(path: _database.Path, **options: Any) -> Database:
-    """As :func:`holotype.create`."""
-    return Database(await asyncio.to_thread(_database.create, path, **options))
+def _opens(call: Callable[P, _database.Database]) -> Callable[P, Coroutine[Any, Any, Database]]:
+    """A function that opens a database, on a thread."""
+
+    async def opened(*args: P.args, **kwargs: P.kwargs) -> Database:
+        return Database(await asyncio.to_thread(call, *args, **kwargs))
+
+    opened.__name__ = opened.__qualname__ = call.__name__
+    opened.__doc__ = f"As :func:`holotype.{call.__name__}`."
+    return opened
 
 
-async def open(path: _database.Path, **options: Any) -> Database:
-    """As :func:`holotype.open`."""
-    return Database(await asyncio.to_thread(_database.open, path, **options))
+class _Mirrored(Generic[P, R]):
+    """A call of an object of the package ``holotype`` as a coroutine, with the same arguments."""
 
+    def __init__(self, call: Callable[Concatenate[Any, P], R]) -> None:
+        self.name = call.__name__
+        self.__doc__ = f"As :meth:`holotype.{call.__qualname__}`."
 
-async def open_or_create(path: _database.Path, **options: Any) -> Database:
-    """As :func:`holotype.open_or_create`."""
-    return Database(await asyncio.to_thread(_database.open_or_create, path, **options))
+    @overload
+    def __get__(self, mirror: None, kind: type[Any]) -> _Mirrored[P, R]: ...
+    @overload
+    def __get__(self, mirror: _Mirror, kind: type[Any]) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(
+        self, mirror: _Mirror | None, kind: type[Any]
+    ) -> _Mirrored[P, R] | Callable[P, Coroutine[Any, Any, R]]:
+        if mirror is None:
+            return self
+        call: Callable[P, R] = getattr(mirror.sync, self.name)
 
+        async def mirrored(*args: P.args, **kwargs: P.kwargs) -> R:
+            return await mirror._call(call, *args, **kwargs)
 
-async def rebuild(path: _database.Path, **options: Any) -> Database:
-    """As :func:`holotype.rebuild`."""
-    return Database(await asyncio.to_thread(_database.rebuild, path, **options))
+        return mirrored
 
 
 class _Mirror:
@@ -80,19 +91,9 @@ class _Mirror:
 
 
 class _Reading(_Mirror):
-    async def query(self, statement: str, params: Any = None, **options: Any) -> Any:
-        """As :meth:`holotype.Database.query`."""
-        return await self._call(self.sync.query, statement, params, **options)
-
-    async def script(self, statements: str, params: Any = None, **options: Any) -> list[Any]:
-        """As :meth:`holotype.Database.script`."""
-        outputs: list[Any] = await self._call(self.sync.script, statements, params, **options)
-        return outputs
-
-    async def recall(self, text: str | None = None, **options: Any) -> Answer:
-        """As :meth:`holotype.Database.recall`."""
-        answer: Answer = await self._call(self.sync.recall, text, **options)
-        return answer
+    query = _Mirrored(_reading.Reading.query)
+    script = _Mirrored(_reading.Reading.script)
+    recall = _Mirrored(_reading.Reading.recall)
 
 
 class Snapshot(_Reading):
@@ -105,49 +106,17 @@ class Snapshot(_Reading):
         """The commit of the view."""
         return self.sync.commit
 
-    async def get(self, item: str | int) -> Item | None:
-        """As :meth:`holotype.Snapshot.get`."""
-        return await self._call(self.sync.get, item)
-
-    async def keys(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
-        """As :meth:`holotype.Snapshot.keys`."""
-        return await self._call(self.sync.keys, prefix, most=most)
-
-    async def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
-        """As :meth:`holotype.Snapshot.get_many`."""
-        return await self._call(self.sync.get_many, list(items))
-
-    async def episodes(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
-        """As :meth:`holotype.Snapshot.episodes`."""
-        return await self._call(self.sync.episodes, prefix, most=most)
-
-    async def citations(self, item: str | int) -> list[Citation]:
-        """As :meth:`holotype.Snapshot.citations`."""
-        return await self._call(self.sync.citations, item)
-
-    async def linked(self, item: str | int, edge: str, *, incoming: bool = False) -> list[int]:
-        """As :meth:`holotype.Snapshot.linked`."""
-        return await self._call(self.sync.linked, item, edge, incoming=incoming)
-
-    async def vector(self, item: str | int) -> numpy.ndarray[Any, Any] | None:
-        """As :meth:`holotype.Snapshot.vector`."""
-        return await self._call(self.sync.vector, item)
-
-    async def vectors(self, items: Iterable[str | int]) -> numpy.ndarray[Any, Any]:
-        """As :meth:`holotype.Snapshot.vectors`."""
-        return await self._call(self.sync.vectors, list(items))
-
-    async def export(self, path: _database.Path, **options: Any) -> tuple[int, int]:
-        """As :meth:`holotype.Snapshot.export`."""
-        return await self._call(self.sync.export, path, **options)
-
-    async def prove(self, item: str | int, key: SigningKey) -> str:
-        """As :meth:`holotype.Snapshot.prove`."""
-        return await self._call(self.sync.prove, item, key)
-
-    async def signed_checkpoint(self, key: SigningKey) -> str:
-        """As :meth:`holotype.Snapshot.signed_checkpoint`."""
-        return await self._call(self.sync.signed_checkpoint, key)
+    get = _Mirrored(_snapshot.Snapshot.get)
+    get_many = _Mirrored(_snapshot.Snapshot.get_many)
+    keys = _Mirrored(_snapshot.Snapshot.keys)
+    episodes = _Mirrored(_snapshot.Snapshot.episodes)
+    citations = _Mirrored(_snapshot.Snapshot.citations)
+    linked = _Mirrored(_snapshot.Snapshot.linked)
+    vector = _Mirrored(_snapshot.Snapshot.vector)
+    vectors = _Mirrored(_snapshot.Snapshot.vectors)
+    export = _Mirrored(_snapshot.Snapshot.export)
+    prove = _Mirrored(_snapshot.Snapshot.prove)
+    signed_checkpoint = _Mirrored(_snapshot.Snapshot.signed_checkpoint)
 
     async def as_of(self, commit: int | None = None, *, time: datetime | str | int | None = None) -> Snapshot:
         """As :meth:`holotype.Snapshot.as_of`."""
@@ -169,9 +138,9 @@ class Transaction(_Reading):
 
     sync: _transaction.Transaction
 
-    def __init__(self, database: Database, durability: str, timeout: float | None) -> None:
+    def __init__(self, database: Database, durability: Durability, timeout: float | None) -> None:
         self._database = database
-        self._durability = durability
+        self._durability: Durability = durability
         self._timeout = timeout
 
     @property
@@ -179,85 +148,26 @@ class Transaction(_Reading):
         """The commit, once there is one."""
         return self.sync.committed
 
-    async def record(self, text: str, **options: Any) -> int:
-        """As :meth:`holotype.Transaction.record`."""
-        return await self._call(self.sync.record, text, **options)
-
-    async def record_many(self, traces: Any, vectors: Any = None) -> list[int]:
-        """As :meth:`holotype.Transaction.record_many`."""
-        return await self._call(self.sync.record_many, traces, vectors)
-
-    async def record_columns(self, text: Any, **columns: Any) -> list[int]:
-        """As :meth:`holotype.Transaction.record_columns`."""
-        return await self._call(self.sync.record_columns, text, **columns)
-
-    async def remember(self, text: str, **options: Any) -> int:
-        """As :meth:`holotype.Transaction.remember`."""
-        return await self._call(self.sync.remember, text, **options)
-
-    async def update(self, key: str, text: str, **options: Any) -> int:
-        """As :meth:`holotype.Transaction.update`."""
-        return await self._call(self.sync.update, key, text, **options)
-
-    async def mark(self, item: str | int, status: str, *, because: str | None = None) -> None:
-        """As :meth:`holotype.Transaction.mark`."""
-        await self._call(self.sync.mark, item, status, because=because)
-
-    async def retract(self, item: str | int, *, because: str | None = None) -> None:
-        """As :meth:`holotype.Transaction.retract`."""
-        await self._call(self.sync.retract, item, because=because)
-
-    async def link(self, source: str | int, edge: str, target: str | int) -> None:
-        """As :meth:`holotype.Transaction.link`."""
-        await self._call(self.sync.link, source, edge, target)
-
-    async def get(self, item: str | int) -> Item | None:
-        """As :meth:`holotype.Transaction.get`."""
-        return await self._call(self.sync.get, item)
-
-    async def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
-        """As :meth:`holotype.Transaction.get_many`."""
-        return await self._call(self.sync.get_many, list(items))
-
-    async def keys(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
-        """As :meth:`holotype.Transaction.keys`."""
-        return await self._call(self.sync.keys, prefix, most=most)
-
-    async def mark_utility(self, item: str | int, utility: float, *, rollouts: int = 1) -> None:
-        """As :meth:`holotype.Transaction.mark_utility`."""
-        await self._call(self.sync.mark_utility, item, utility, rollouts=rollouts)
-
-    async def unlink(self, source: str | int, edge: str, target: str | int) -> None:
-        """As :meth:`holotype.Transaction.unlink`."""
-        await self._call(self.sync.unlink, source, edge, target)
-
-    async def cite(self, item: str | int, evidence: _transaction.Evidence) -> None:
-        """As :meth:`holotype.Transaction.cite`."""
-        await self._call(self.sync.cite, item, evidence)
-
-    async def claim(self, item: str | int, name: str, value: Any, *, is_global: bool = False) -> None:
-        """As :meth:`holotype.Transaction.claim`."""
-        await self._call(self.sync.claim, item, name, value, is_global=is_global)
-
-    async def forget(self, items: Sequence[str | int], *, because: str, cascade: bool = False) -> list[str]:
-        """As :meth:`holotype.Transaction.forget`."""
-        return await self._call(self.sync.forget, items, because=because, cascade=cascade)
-
-    async def episode(self, id: str, **change: Any) -> None:
-        """As :meth:`holotype.Transaction.episode`."""
-        await self._call(self.sync.episode, id, **change)
-
-    async def set(self, name: str, value: str) -> None:
-        """As :meth:`holotype.Transaction.set`."""
-        await self._call(self.sync.set, name, value)
-
-    async def rollback(self) -> None:
-        """As :meth:`holotype.Transaction.rollback`."""
-        await self._call(self.sync.rollback)
-
-    async def commit(self, durability: str | None = None) -> Commit:
-        """As :meth:`holotype.Transaction.commit`."""
-        return await self._call(self.sync.commit, durability)
+    record = _Mirrored(_transaction.Transaction.record)
+    record_many = _Mirrored(_transaction.Transaction.record_many)
+    record_columns = _Mirrored(_transaction.Transaction.record_columns)
+    remember = _Mirrored(_transaction.Transaction.remember)
+    update = _Mirrored(_transaction.Transaction.update)
+    mark = _Mirrored(_transaction.Transaction.mark)
+    mark_utility = _Mirrored(_transaction.Transaction.mark_utility)
+    retract = _Mirrored(_transaction.Transaction.retract)
+    link = _Mirrored(_transaction.Transaction.link)
+    unlink = _Mirrored(_transaction.Transaction.unlink)
+    cite = _Mirrored(_transaction.Transaction.cite)
+    claim = _Mirrored(_transaction.Transaction.claim)
+    forget = _Mirrored(_transaction.Transaction.forget)
+    episode = _Mirrored(_transaction.Transaction.episode)
+    set = _Mirrored(_transaction.Transaction.set)
+    get = _Mirrored(_transaction.Transaction.get)
+    get_many = _Mirrored(_transaction.Transaction.get_many)
+    keys = _Mirrored(_transaction.Transaction.keys)
+    rollback = _Mirrored(_transaction.Transaction.rollback)
+    commit = _Mirrored(_transaction.Transaction.commit)
 
     @property
     def is_open(self) -> bool:
@@ -294,7 +204,22 @@ class Database(_Reading):
         self._turn = asyncio.Lock()
         self._writer: asyncio.Task[Any] | None = None
 
-    def begin(self, *, durability: str = "sync", timeout: float | None = None) -> Transaction:
+    get = _Mirrored(_database.Database.get)
+    stats = _Mirrored(_database.Database.stats)
+    verify = _Mirrored(_database.Database.verify)
+    checkpoint = _Mirrored(_database.Database.checkpoint)
+    reembed = _Mirrored(_database.Database.reembed)
+    backup = _Mirrored(_database.Database.backup)
+    get_many = _Mirrored(_database.Database.get_many)
+    citations = _Mirrored(_database.Database.citations)
+    vector = _Mirrored(_database.Database.vector)
+    replay = _Mirrored(_database.Database.replay)
+    compact = _Mirrored(_database.Database.compact)
+    refresh = _Mirrored(_database.Database.refresh)
+    export = _Mirrored(_database.Database.export)
+    import_file = _Mirrored(_database.Database.import_file)
+
+    def begin(self, *, durability: Durability = "sync", timeout: float | None = None) -> Transaction:
         """A transaction, to be entered with ``async with``, which waits for others for ``timeout`` seconds at most."""
         return Transaction(self, durability, timeout)
 
@@ -357,62 +282,6 @@ class Database(_Reading):
         """As :meth:`holotype.Database.snapshot`."""
         return Snapshot(await self._call(self.sync.snapshot))
 
-    async def get(self, item: str | int) -> Item | None:
-        """As :meth:`holotype.Database.get`."""
-        return await self._call(self.sync.get, item)
-
-    async def stats(self) -> dict[str, Any]:
-        """As :meth:`holotype.Database.stats`."""
-        return await self._call(self.sync.stats)
-
-    async def verify(self, *, bytes_per_second: int | None = None) -> VerifyReport:
-        """As :meth:`holotype.Database.verify`."""
-        return await self._call(self.sync.verify, bytes_per_second=bytes_per_second)
-
-    async def checkpoint(self) -> None:
-        """As :meth:`holotype.Database.checkpoint`."""
-        await self._call(self.sync.checkpoint)
-
-    async def reembed(self, embedder: Embedder, **options: Any) -> ReembedReport:
-        """As :meth:`holotype.Database.reembed`."""
-        return await self._call(self.sync.reembed, embedder, **options)
-
-    async def backup(self, dest: _database.Path) -> tuple[int, int]:
-        """As :meth:`holotype.Database.backup`."""
-        return await self._call(self.sync.backup, dest)
-
-    async def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
-        """As :meth:`holotype.Database.get_many`."""
-        return await self._call(self.sync.get_many, list(items))
-
-    async def citations(self, item: str | int) -> list[Citation]:
-        """As :meth:`holotype.Database.citations`."""
-        return await self._call(self.sync.citations, item)
-
-    async def vector(self, item: str | int) -> numpy.ndarray[Any, Any] | None:
-        """As :meth:`holotype.Database.vector`."""
-        return await self._call(self.sync.vector, item)
-
-    async def replay(self, receipt: str) -> Answer:
-        """As :meth:`holotype.Database.replay`."""
-        return await self._call(self.sync.replay, receipt)
-
-    async def compact(self) -> tuple[int, int]:
-        """As :meth:`holotype.Database.compact`."""
-        return await self._call(self.sync.compact)
-
-    async def refresh(self) -> bool:
-        """As :meth:`holotype.Database.refresh`."""
-        return await self._call(self.sync.refresh)
-
-    async def export(self, path: _database.Path, **options: Any) -> tuple[int, int]:
-        """As :meth:`holotype.Database.export`."""
-        return await self._call(self.sync.export, path, **options)
-
-    async def import_file(self, path: _database.Path, **options: Any) -> ImportReport:
-        """As :meth:`holotype.Database.import_file`."""
-        return await self._call(self.sync.import_file, path, **options)
-
     async def as_of(self, commit: int | None = None, *, time: datetime | str | int | None = None) -> Snapshot:
         """As :meth:`holotype.Database.as_of`."""
         return Snapshot(await self._call(self.sync.as_of, commit, time=time))
@@ -446,3 +315,9 @@ class Database(_Reading):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
+
+
+create = _opens(_database.create)
+open = _opens(_database.open)
+open_or_create = _opens(_database.open_or_create)
+rebuild = _opens(_database.rebuild)

@@ -4,6 +4,7 @@ The classes group codes by what a program does about them::
 
     Error
     ├── InputError          the call, a statement or a file is wrong
+    │   ├── WrongType       an argument is of another type; a ``TypeError``, too
     │   ├── QueryError      a statement; ``errors`` lists every mistake in it
     │   ├── Missing         no such item, episode, page, link or receipt
     │   ├── Duplicate       the key, or tool, log and step of a trace, is taken
@@ -43,9 +44,11 @@ __all__ = [
     "QueryError",
     "ReadOnly",
     "StorageError",
+    "TimeUnitWarning",
     "Timeout",
     "TransactionError",
     "VectorError",
+    "WrongType",
 ]
 
 
@@ -84,6 +87,10 @@ class Error(Exception):
 
 class InputError(Error, ValueError):
     """The call, a statement or an input file is wrong."""
+
+
+class WrongType(InputError, TypeError):
+    """An argument is of another type than the call takes."""
 
 
 class QueryError(InputError):
@@ -154,6 +161,10 @@ class Busy(LimitError):
     """A limit of memory or files stayed reached. The call can be tried again."""
 
 
+class TimeUnitWarning(UserWarning):
+    """A number was taken as a time in seconds, milliseconds or nanoseconds, by its magnitude."""
+
+
 _FAMILIES: dict[str, type[Error]] = {
     "input": InputError,
     "query": QueryError,
@@ -164,6 +175,7 @@ _FAMILIES: dict[str, type[Error]] = {
 }
 
 _CODES: dict[tuple[str, str], type[Error]] = {
+    ("input", "type"): WrongType,
     ("input", "missing"): Missing,
     ("input", "duplicate-key"): Duplicate,
     ("input", "duplicate-trace"): Duplicate,
@@ -184,10 +196,33 @@ _CODES: dict[tuple[str, str], type[Error]] = {
 }
 
 
+# What messages of the engine tell a user of the command line to do, as a user of this package does it.
+_IN_PYTHON = {
+    "run `holotype create` to make one": "`holotype.create(path)` makes one",
+    "`Holotype::reembed` or `holotype reembed`": "`db.reembed(embedder)`",
+    "`holotype rebuild`": "`holotype.rebuild(path)`",
+    "with holotype rebuild": "with `holotype.rebuild(path)`",
+    "`holotype salvage`": "`holotype.salvage(path, new_path)`",
+    "`holotype verify`": "`db.verify()`",
+    "`--accept-damage` writes": "`accept_damage=True` writes",
+    "`--accept-witness`": "`accept_witness=True`",
+}
+
+
+def _in_python(message: str) -> str:
+    """A message of the engine with the remedies of this package."""
+    for said, meant in _IN_PYTHON.items():
+        message = message.replace(said, meant)
+    return message
+
+
 def _of_engine(message: str, details: dict[str, Any]) -> Error:
     """The exception for an error of the engine."""
-    code, family = details["code"], details["family"]
+    code, family, hint = details["code"], details["family"], details.get("hint")
+    if family != "query":
+        # A statement is quoted as it was written.
+        message, hint = _in_python(message), None if hint is None else _in_python(hint)
     kind = _CODES.get((family, code), _FAMILIES[family])
     parts = {name: details.get(name) for name in ("file", "line", "column", "page", "offset")}
     place = Place(**parts) if any(part is not None for part in parts.values()) else None
-    return kind(message, code=code, hint=details.get("hint"), place=place, errors=details.get("errors"))
+    return kind(message, code=code, hint=hint, place=place, errors=details.get("errors"))

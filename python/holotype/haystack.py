@@ -19,12 +19,11 @@ lets through. ``db.recall`` finds the same traces with everything else that the 
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from haystack import Document, component, default_from_dict, default_to_dict
@@ -34,12 +33,16 @@ from haystack.document_stores.errors import DocumentStoreError, DuplicateDocumen
 from haystack.document_stores.types import DuplicatePolicy, FilterPolicy, apply_filter_policy
 from haystack.utils.filters import document_matches_filter
 
+from ._codec import dumps, loads
 from ._database import Database, open_or_create
-from ._documents import Documents, key_of
+from ._documents import Documents, Record, field_bytes, field_of, key_of, text_of
 from ._native import Item
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from ._values import Space
+from ._values import Space, listed
+
+if TYPE_CHECKING:
+    from ._types import _Durability as Durability
 
 __all__ = ["HolotypeDocumentStore", "HolotypeRetriever"]
 
@@ -60,7 +63,7 @@ class HolotypeDocumentStore:
         embedding_dim: int | None = None,
         collection: str = "documents",
         erase: bool = True,
-        durability: str = "sync",
+        durability: Durability = "sync",
     ) -> None:
         """
         :param database: an open database, or the path of one, which is opened, or created, at the first use.
@@ -124,35 +127,41 @@ class HolotypeDocumentStore:
             if not isinstance(document, Document):
                 raise ValueError(f"expected a document, found {type(document).__name__}")
         space = self._space()
+        records = [self._record(document, space) for document in given]
         with self._documents.begin() as tx:
-            return sum(self._write(tx, document, policy, space) for document in given)
+            if policy == DuplicatePolicy.OVERWRITE:
+                self._documents.put_many(tx, records)
+                return len(records)
+            known = self._documents.get_many(tx, [record.key for record in records])
+            new: dict[str, Record] = {}
+            for document, record, before in zip(given, records, known):
+                if before is None and record.key not in new:
+                    new[record.key] = record
+                elif policy != DuplicatePolicy.SKIP:
+                    hint = "write it with DuplicatePolicy.OVERWRITE"
+                    raise DuplicateDocumentError(f"ID '{document.id}' already exists; {hint}")
+            self._documents.put_many(tx, new.values())
+            return len(new)
 
-    def _write(self, tx: Transaction, document: Document, policy: DuplicatePolicy, space: Space | None) -> bool:
-        if policy != DuplicatePolicy.OVERWRITE and self._documents.get(tx, self._key(document.id)) is not None:
-            if policy == DuplicatePolicy.SKIP:
-                return False
-            raise DuplicateDocumentError(f"ID '{document.id}' already exists; write it with DuplicatePolicy.OVERWRITE")
-        self._put(tx, document, space)
-        return True
-
-    def _put(self, tx: Transaction, document: Document, space: Space | None) -> None:
+    def _record(self, document: Document, space: Space | None) -> Record:
         vector = _vector(document, space)
-        text, fields = document.content or "", _fields(document)
-        self._documents.put(tx, self._key(document.id), text, episode=self._episode, fields=fields, vector=vector)
+        return Record(
+            self._key(document.id), document.content or "", self._episode, _fields(document), vector=vector
+        )
 
     def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
         """Merges ``meta`` into the metadata of all documents that pass the filters, and returns their number."""
         space = self._space()
         with self._documents.begin() as tx:
             found = self._passing(tx, filters)
-            for document in found:
-                self._put(tx, replace(document, meta={**document.meta, **meta}), space)
+            changed = (replace(document, meta={**document.meta, **meta}) for document in found)
+            self._documents.put_many(tx, [self._record(document, space) for document in changed])
         return len(found)
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Deletes documents; unknown ids are no error."""
         with self._documents.begin() as tx:
-            self._documents.delete(tx, [self._key(id) for id in document_ids])
+            self._documents.delete(tx, [self._key(id) for id in listed("document_ids", document_ids, "ids")])
 
     def delete_by_filter(self, filters: Filters) -> int:
         """Deletes all documents that pass the filters, and returns their number."""
@@ -503,31 +512,23 @@ def _fields(document: Document) -> dict[str, str | bytes]:
     if document.blob is not None:
         parts["blob"] = {"meta": document.blob.meta, "mime_type": document.blob.mime_type}
         fields["blob"] = document.blob.data
-    try:
-        fields["document"] = json.dumps(parts, ensure_ascii=False)
-    except TypeError as error:
-        raise ValueError(f"document '{document.id}': {error}; give metadata that JSON has") from error
+    fields["document"] = dumps(parts, f"document '{document.id}'")
     return fields
 
 
 def _document(item: Item, score: float | None = None, with_embedding: bool = True) -> Document:
-    parts = json.loads(item.fields["document"])
-    embedding = item.fields.get("embedding") if with_embedding else None
+    parts = loads(field_of(item, "document"))
+    has_embedding = with_embedding and "embedding" in item.fields
     blob, sparse = parts.get("blob"), parts.get("sparse_embedding")
     return Document(
         id=parts["id"],
-        content=parts.get("content", item.text),
+        content=parts.get("content", text_of(item)),
         meta=parts["meta"],
         score=parts["score"] if score is None else score,
-        embedding=np.frombuffer(_bytes(embedding), "<f8").tolist() if embedding is not None else None,
+        embedding=np.frombuffer(field_bytes(item, "embedding"), "<f8").tolist() if has_embedding else None,
         sparse_embedding=None if sparse is None else SparseEmbedding.from_dict(sparse),
-        blob=None if blob is None else ByteStream(data=_bytes(item.fields["blob"]), **blob),
+        blob=None if blob is None else ByteStream(data=field_bytes(item, "blob"), **blob),
     )
-
-
-def _bytes(field: str | bytes) -> bytes:
-    # Bytes that are UTF-8 come back as text.
-    return field.encode() if isinstance(field, str) else field
 
 
 def _scaled(score: float | None, space: Space) -> float | None:
@@ -543,4 +544,4 @@ def _values(documents: list[Document], field: str) -> list[Any]:
 
 def _identity(value: Any) -> tuple[str, str]:
     """Equal for values that are the same in type and content."""
-    return type(value).__name__, json.dumps(value, sort_keys=True)
+    return type(value).__name__, dumps(value)

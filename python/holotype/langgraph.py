@@ -15,8 +15,10 @@ is deleted is erased from the log (:meth:`holotype.Transaction.forget`); with ``
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -32,18 +34,21 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from ._database import Database
-from ._documents import Documents, key_of
+from ._database import Database, open_or_create
+from ._documents import Documents, Record, field_bytes, field_of, key_of
 from ._native import Item
 from ._snapshot import Snapshot
-from ._transaction import Transaction
 from ._langgraph_store import HolotypeStore
+from ._transaction import Transaction
+from ._values import listed
+
+if TYPE_CHECKING:
+    from ._types import _Durability as Durability
 
 __all__ = ["HolotypeSaver", "HolotypeStore"]
 
 # Inside the class the name `list` is a method of LangGraph's interface.
 Tuples = list[CheckpointTuple]
-Items = list[Item]
 Keys = list[str]
 
 
@@ -56,7 +61,7 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
         *,
         serde: SerializerProtocol | None = None,
         erase: bool = True,
-        durability: str = "sync",
+        durability: Durability = "sync",
     ) -> None:
         """
         :param database: an open database; it may hold other things as well.
@@ -65,6 +70,13 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
         """
         super().__init__(serde=serde)
         self._documents = Documents(database, "langgraph", erase=erase, durability=durability)
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(cls, conn_string: str) -> Iterator[HolotypeSaver]:
+        """A checkpointer in the database at a path, which is created if there is none and closed at the end."""
+        with open_or_create(conn_string) as database:
+            yield cls(database)
 
     # ---- reading ----
 
@@ -77,9 +89,9 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
             if checkpoint_id:
                 item = self._documents.get(view, _checkpoint_key(thread, namespace, checkpoint_id))
                 return None if item is None else self._tuple(view, item)
-            keys = self._documents.keys(view, _checkpoint_key(thread, namespace, ""))
-            items = (self._documents.get(view, key) for key in reversed(keys))
-            return next((self._tuple(view, item) for item in items if item is not None), None)
+            place: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": namespace}}
+            newest = next(self._newest_first(view, place), None)
+            return None if newest is None else self._tuple(view, newest)
 
         return self._documents.read(read)
 
@@ -92,44 +104,55 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """The checkpoints of a thread, or of all, newest first."""
+        if limit is not None and limit <= 0:
+            return
         earlier = get_checkpoint_id(before) if before else None
         wanted = get_checkpoint_id(config) if config else None
 
         def read(view: Snapshot) -> Tuples:
             found: Tuples = []
             for item in self._newest_first(view, config):
-                own = str(item.fields["id"])
+                own = field_of(item, "id")
                 if (wanted and own != wanted) or (earlier and own >= earlier):
                     continue
-                if limit is not None and len(found) >= limit:
-                    break
                 metadata = self._load(item, "metadata")
                 if all(metadata.get(name) == value for name, value in (filter or {}).items()):
                     found.append(self._tuple(view, item))
+                    if len(found) == limit:
+                        break
             return found
 
         yield from self._documents.read(read)
 
-    def _newest_first(self, view: Snapshot, config: RunnableConfig | None) -> Items:
+    def _newest_first(self, view: Snapshot, config: RunnableConfig | None) -> Iterator[Item]:
+        """The checkpoints of a config's place, each read when it is asked for."""
         prefix = "lg.c/"
         if config is not None:
             configurable = config["configurable"]
             prefix = f"lg.c/{key_of(str(configurable['thread_id']))}/"
             if configurable.get("checkpoint_ns") is not None:
                 prefix = _checkpoint_key(*_place(config), "")
-        items = [item for _, item in self._documents.scan(view, prefix)]
-        return sorted(items, key=lambda item: str(item.fields["id"]), reverse=True)
+        keys = self._documents.keys(view, prefix)
+        # The last part of a key is the checkpoint's id. A long one ends in a hash, and its order is in the record.
+        if any("~" in key.rpartition("/")[2] for key in keys):
+            items = [item for _, item in self._documents.scan(view, prefix)]
+            yield from sorted(items, key=lambda item: field_of(item, "id"), reverse=True)
+            return
+        for key in sorted(keys, key=lambda key: unquote(key.rpartition("/")[2]), reverse=True):
+            item = self._documents.get(view, key)
+            if item is not None:
+                yield item
 
     def _tuple(self, view: Snapshot | Transaction, item: Item) -> CheckpointTuple:
-        thread, namespace, own = (str(item.fields[name]) for name in ("thread", "ns", "id"))
-        parent = item.fields.get("parent")
+        thread, namespace, own = (field_of(item, name) for name in ("thread", "ns", "id"))
+        parent = field_of(item, "parent")
         return CheckpointTuple(
             config=_config(thread, namespace, own),
             checkpoint=self._load(item, "checkpoint"),
             metadata=self._load(item, "metadata"),
-            parent_config=_config(thread, namespace, str(parent)) if parent else None,
+            parent_config=_config(thread, namespace, parent) if parent else None,
             pending_writes=[
-                (str(write.fields["task"]), str(write.fields["channel"]), self._load(write, "value"))
+                (field_of(write, "task"), field_of(write, "channel"), self._load(write, "value"))
                 for write in self._writes(view, thread, namespace, own)
             ],
         )
@@ -138,7 +161,7 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
         """The writes of a checkpoint, in the order in which a run applies them."""
 
         def order(item: Item) -> tuple[str, str, int]:
-            path, task, index = (str(item.fields[name]) for name in ("path", "task", "index"))
+            path, task, index = (field_of(item, name) for name in ("path", "task", "index"))
             return writes_sort_key(path, task, int(index))
 
         prefix = _write_prefix(thread, namespace, checkpoint_id)
@@ -169,7 +192,7 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
             key = _checkpoint_key(thread, namespace, checkpoint["id"])
             text = f"checkpoint of step {full.get('step', '?')}"
             log_id = None if run is None else str(run)
-            self._documents.put(tx, key, text, episode=_episode(thread), fields=fields, log_id=log_id)
+            self._documents.put(tx, Record(key, text, _episode(thread), fields, log_id))
         return _config(thread, namespace, checkpoint["id"])
 
     def put_writes(
@@ -178,25 +201,30 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
         """Stores the writes of a task. A write that is there already stays, unless its channel is a special one."""
         thread, namespace = _place(config)
         checkpoint_id = config["configurable"]["checkpoint_id"]
+        records = []
+        special = set()
+        for position, (channel, value) in enumerate(writes):
+            index = WRITES_IDX_MAP.get(channel, position)
+            # Special channels have negative indexes; the letter keeps them apart in keys.
+            place = key_of(task_id, f"{'s' if index < 0 else 'w'}{abs(index)}")
+            fields = {
+                "thread": thread,
+                "ns": namespace,
+                "checkpoint": checkpoint_id,
+                "task": task_id,
+                "path": task_path,
+                "index": str(index),
+                "channel": channel,
+                **self._dump("value", value),
+            }
+            key = _write_prefix(thread, namespace, checkpoint_id) + place
+            records.append(Record(key, f"write to {channel}", _episode(thread), fields))
+            if index < 0:
+                special.add(key)
         with self._documents.begin() as tx:
-            for position, (channel, value) in enumerate(writes):
-                index = WRITES_IDX_MAP.get(channel, position)
-                # Special channels have negative indexes; the letter keeps them apart in keys.
-                place = key_of(task_id, f"{'s' if index < 0 else 'w'}{abs(index)}")
-                key = _write_prefix(thread, namespace, checkpoint_id) + place
-                if index >= 0 and self._documents.get(tx, key) is not None:
-                    continue
-                fields = {
-                    "thread": thread,
-                    "ns": namespace,
-                    "checkpoint": checkpoint_id,
-                    "task": task_id,
-                    "path": task_path,
-                    "index": str(index),
-                    "channel": channel,
-                    **self._dump("value", value),
-                }
-                self._documents.put(tx, key, f"write to {channel}", episode=_episode(thread), fields=fields)
+            there = self._documents.get_many(tx, [record.key for record in records])
+            is_new = [record.key in special or item is None for record, item in zip(records, there)]
+            self._documents.put_many(tx, [record for record, new in zip(records, is_new) if new])
 
     # ---- deleting and copying ----
 
@@ -207,11 +235,12 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Deletes the checkpoints and writes of runs."""
-        if not run_ids:
+        runs = [str(run) for run in listed("run_ids", run_ids, "ids of runs")]
+        if not runs:
             return
         find = "find observations where tool = 'langgraph' and log_id in $runs and not inactive return key"
         with self._documents.begin() as tx:
-            rows = tx.query(find, {"runs": [str(run) for run in run_ids]}).rows
+            rows = tx.query(find, {"runs": runs}).rows
             items = [item for (key,) in rows if (item := tx.get(key)) is not None and "checkpoint" in item.fields]
             self._delete_checkpoints(tx, items)
 
@@ -221,13 +250,13 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
         with self._documents.begin() as tx:
             for prefix in ("lg.c/", "lg.w/"):
                 own, other = prefix + key_of(source) + "/", prefix + key_of(target) + "/"
-                for key, item in list(self._documents.scan(tx, own)):
+                records = []
+                for key, item in self._documents.scan(tx, own):
                     fields = {**item.fields, "thread": target}
                     del fields["text"]
                     copy = other + key[len(own) :]
-                    self._documents.put(
-                        tx, copy, item.text, episode=_episode(target), fields=fields, log_id=item.log_id
-                    )
+                    records.append(Record(copy, item.text, _episode(target), fields, item.log_id))
+                self._documents.put_many(tx, records)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Deletes all checkpoints of threads but the latest of each namespace, or all with ``delete``.
@@ -237,14 +266,14 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
         if strategy not in ("keep_latest", "delete"):
             raise ValueError(f"unknown strategy {strategy!r}: expected keep_latest or delete")
         with self._documents.begin() as tx:
-            for thread in map(str, thread_ids):
+            for thread in map(str, listed("thread_ids", thread_ids, "ids of threads")):
                 if strategy == "delete":
                     self._documents.delete(tx, self._keys_of_thread(tx, thread))
                     continue
                 items = [item for _, item in self._documents.scan(tx, f"lg.c/{key_of(thread)}/")]
-                namespaces = {str(item.fields["ns"]) for item in items}
+                namespaces = {field_of(item, "ns") for item in items}
                 for namespace in namespaces:
-                    own = {str(item.fields["id"]): item for item in items if item.fields["ns"] == namespace}
+                    own = {field_of(item, "id"): item for item in items if field_of(item, "ns") == namespace}
                     kept = self._needed(own)
                     self._delete_checkpoints(tx, [item for id, item in own.items() if id not in kept])
 
@@ -259,7 +288,7 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
             wanted -= self._load(checkpoints[latest], "checkpoint")["channel_values"].keys()
             if not wanted:
                 break
-            latest = str(checkpoints[latest].fields["parent"]) or None
+            latest = field_of(checkpoints[latest], "parent") or None
         return kept
 
     def _keys_of_thread(self, tx: Transaction, thread: str) -> Keys:
@@ -269,7 +298,7 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
     def _delete_checkpoints(self, tx: Transaction, items: Sequence[Item]) -> None:
         keys = []
         for item in items:
-            place = tuple(str(item.fields[name]) for name in ("thread", "ns", "id"))
+            place = tuple(field_of(item, name) for name in ("thread", "ns", "id"))
             keys.append(_checkpoint_key(*place))
             keys += self._documents.keys(tx, _write_prefix(*place))
         self._documents.delete(tx, keys)
@@ -332,9 +361,7 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
         return {name: data, f"{name}.type": kind}
 
     def _load(self, item: Item, name: str) -> Any:
-        data, kind = item.fields[name], str(item.fields[f"{name}.type"])
-        # Bytes that are UTF-8 come back as text.
-        return self.serde.loads_typed((kind, data.encode() if isinstance(data, str) else data))
+        return self.serde.loads_typed((field_of(item, f"{name}.type"), field_bytes(item, name)))
 
 
 def _place(config: RunnableConfig) -> tuple[str, str]:

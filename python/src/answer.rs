@@ -1,23 +1,26 @@
 //! Answers of recalls: rows with their evidence.
 
 use crate::columns;
+use crate::pickle::{Reduced, answer_state, line_state, reduced, row_of_answer, state};
 use crate::table::{Table, display, position, to_python};
 use crate::values::Micros;
 use holotype::answer::{
-    Answer as EngineAnswer, Citation as EngineCitation, Output, ROW_COLUMNS, Role, Row as EngineRow,
+    Answer as EngineAnswer, Citation as EngineCitation, Line as EngineLine, Output, ROW_COLUMNS, Role, Row as EngineRow,
 };
 use holotype::cell::Cell;
 use holotype::{ItemId, Source, Status};
 use pyo3::exceptions::{PyIndexError, PyNotImplementedError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PySlice, PyTuple};
 use std::sync::Arc;
 
 /// The answer to a recall: rows, best first, each with its evidence.
 #[pyclass(frozen, module = "holotype", sequence)]
 pub(crate) struct Answer {
     inner: Arc<EngineAnswer>,
+    /// The JSON of an unpickled answer with the record of `escalate`, which `inner` lacks then.
+    json: Option<String>,
     rows: PyOnceLock<Py<PyTuple>>,
 }
 
@@ -29,7 +32,8 @@ pub(crate) struct Row {
 }
 
 /// A span that a row rests on, read and hashed again for this answer.
-#[pyclass(frozen, get_all, module = "holotype")]
+#[pyclass(frozen, get_all, eq, hash, module = "holotype")]
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Citation {
     /// The item or page cited.
     target: String,
@@ -55,6 +59,18 @@ pub(crate) struct Citation {
     cite: Option<String>,
 }
 
+/// Another statement of the frame of a row, as short as it can be told.
+#[pyclass(frozen, module = "holotype")]
+pub(crate) struct Line {
+    inner: EngineLine,
+}
+
+impl From<EngineLine> for Line {
+    fn from(inner: EngineLine) -> Line {
+        Line { inner }
+    }
+}
+
 /// The outputs of statements as objects of Python.
 pub(crate) fn outputs(py: Python<'_>, outputs: Vec<Output>) -> PyResult<Vec<Py<PyAny>>> {
     let object = |output| match output {
@@ -67,7 +83,12 @@ pub(crate) fn outputs(py: Python<'_>, outputs: Vec<Output>) -> PyResult<Vec<Py<P
 
 impl Answer {
     fn new(answer: EngineAnswer) -> Answer {
-        Answer { inner: Arc::new(answer), rows: PyOnceLock::new() }
+        Answer::restored(answer, None)
+    }
+
+    /// An unpickled answer.
+    pub(crate) fn restored(answer: EngineAnswer, json: Option<String>) -> Answer {
+        Answer { inner: Arc::new(answer), json, rows: PyOnceLock::new() }
     }
 
     /// The names of the columns that the statement asked for; all without `return`.
@@ -121,6 +142,10 @@ pub(crate) fn cell(row: &EngineRow, column: &str) -> Option<Cell> {
         "relaxed" => Some(Cell::List(row.relaxed.iter().map(|name| Cell::text(*name)).collect())),
         "path" => Some(texts(&row.path)),
         "folded" => Some(texts(&row.folded)),
+        "lines" => Some(Cell::List(
+            row.lines.iter().map(|line| Cell::Text(format!("{}: {}", line.label, line.text))).collect(),
+        )),
+        "more" => Some(Cell::count(row.more)),
         "tokens" => Some(Cell::Integer(row.tokens.into())),
         "role" => Some(Cell::text(role(row))),
         _ => None,
@@ -182,10 +207,10 @@ impl Answer {
         Ok(dict)
     }
 
-    /// False if nothing stored answers the question well enough.
+    /// False if what is stored may not answer the question; a note says why.
     #[getter]
-    fn covered(&self) -> bool {
-        self.inner.covered
+    fn answerable(&self) -> bool {
+        self.inner.answerable
     }
 
     /// The strength of the evidence: `top`, `gap` and `terms`.
@@ -204,19 +229,13 @@ impl Answer {
         self.inner.certificate
     }
 
-    /// Names of claims without a clear winner.
-    #[getter]
-    fn contested(&self) -> Vec<String> {
-        self.inner.contested.clone()
-    }
-
     /// The stages of the path.
     #[getter]
     fn route(&self) -> Vec<String> {
         self.inner.route.clone()
     }
 
-    /// The number of items in scope that each flaw kept from being rows, by the name of the flaw; only with rules 2.
+    /// The number of items in scope that each flaw kept from being rows, by the name of the flaw.
     #[getter]
     fn excluded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -226,7 +245,7 @@ impl Answer {
         Ok(dict)
     }
 
-    /// The tool to call again because the best row is stale, as `tool` and `last_step`; only with rules 2.
+    /// The tool to call again because the best row is stale, as `tool` and `last_step`.
     #[getter]
     fn refresh<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(refresh) = &self.inner.refresh else { return Ok(None) };
@@ -239,13 +258,13 @@ impl Answer {
     /// The record of `escalate`: `router`, `rounds` and `pages`, as in JSON; `None` without that clause.
     #[getter]
     fn escalation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        if self.inner.escalation.is_none() {
+        if self.inner.escalation.is_none() && self.json.is_none() {
             return Ok(None);
         }
-        let (json, loads) = (self.inner.to_json(None), py.import("json")?.getattr("loads")?);
+        let json = py.import("json")?.call_method1("loads", (self.to_json(),))?;
         let dict = PyDict::new(py);
         for name in ["router", "rounds", "pages"] {
-            dict.set_item(name, loads.call1((json[name].to_string(),))?)?;
+            dict.set_item(name, json.get_item(name)?)?;
         }
         Ok(Some(dict))
     }
@@ -275,7 +294,7 @@ impl Answer {
 
     /// The whole answer as JSON text, as the command line prints it.
     fn to_json(&self) -> String {
-        self.inner.to_json(None).to_string()
+        self.json.clone().unwrap_or_else(|| self.inner.to_json(None).to_string())
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -293,10 +312,61 @@ impl Answer {
         self.inner.rows.len()
     }
 
-    fn __getitem__(&self, index: isize) -> PyResult<Row> {
-        let at = position(index, self.inner.rows.len()).filter(|at| *at < self.inner.rows.len());
+    /// A row, or the rows of a slice as a tuple.
+    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = index.cast::<PySlice>() {
+            return self.rows(py)?.as_any().get_item(slice);
+        }
+        let at = position(index.extract()?, self.inner.rows.len()).filter(|at| *at < self.inner.rows.len());
         let at = at.ok_or_else(|| PyIndexError::new_err("there is no such row"))?;
-        Ok(Row { answer: Arc::clone(&self.inner), at })
+        Ok(Bound::new(py, Row { answer: Arc::clone(&self.inner), at })?.into_any())
+    }
+
+    fn __contains__(&self, row: &Bound<'_, PyAny>) -> bool {
+        row.cast::<Row>().is_ok_and(|row| self.inner.rows.contains(row.get().row()))
+    }
+
+    fn __reversed__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("builtins")?.call_method1("reversed", (self.rows(py)?,))
+    }
+
+    /// The place of the first row that equals this one.
+    #[pyo3(signature = (value, start=0, stop=isize::MAX))]
+    fn index(&self, py: Python<'_>, value: &Bound<'_, PyAny>, start: isize, stop: isize) -> PyResult<usize> {
+        self.rows(py)?.call_method1("index", (value, start, stop))?.extract()
+    }
+
+    /// The number of rows that equal this one.
+    fn count(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+        self.rows(py)?.call_method1("count", (value,))?.extract()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        match (&self.json, &other.json) {
+            (None, None) => self.inner == other.inner,
+            _ => self.to_json() == other.to_json(),
+        }
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.inner.commit ^ (self.inner.rows.len() as u64) << 32
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let state = answer_state(py, &self.inner)?;
+        let has_record = self.inner.escalation.is_some() || self.json.is_some();
+        state.set_item("json", has_record.then(|| self.to_json()))?;
+        reduced(py, "answer", state)
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, memo: Bound<'py, PyAny>) -> Bound<'py, Self> {
+        // It never changes, so that there is nothing to remember.
+        drop(memo);
+        slf
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -313,6 +383,10 @@ impl Answer {
 }
 
 impl Row {
+    pub(crate) fn new(answer: Arc<EngineAnswer>, at: usize) -> Row {
+        Row { answer, at }
+    }
+
     fn row(&self) -> &EngineRow {
         &self.answer.rows[self.at]
     }
@@ -432,7 +506,7 @@ impl Row {
         self.row().quarantined.as_deref()
     }
 
-    /// The key of the item that won the contest against a claim of this one.
+    /// The key of the item that contradicts a claim of this one and is preferred to it.
     #[getter]
     fn conflict(&self) -> Option<String> {
         let row = self.row();
@@ -463,10 +537,22 @@ impl Row {
         self.row().path.clone()
     }
 
-    /// Keys of rows folded into this one because they say the same.
+    /// Keys of items with the same words.
     #[getter]
     fn folded(&self) -> Vec<String> {
         self.row().folded.clone()
+    }
+
+    /// Other statements of the same frame: earlier, later and qualified ones.
+    #[getter]
+    fn lines(&self) -> Vec<Line> {
+        self.row().lines.iter().cloned().map(Line::from).collect()
+    }
+
+    /// The number of statements of the frame among the candidates that are not shown.
+    #[getter]
+    fn more(&self) -> u64 {
+        self.row().more
     }
 
     /// Its length in tokens.
@@ -501,6 +587,28 @@ impl Row {
         Ok(dict)
     }
 
+    fn __eq__(&self, other: &Self) -> bool {
+        self.row() == other.row()
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.row().item.0.into()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "row", state!(py, { "answer": row_of_answer(py, &self.answer, self.at)? }))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, memo: Bound<'py, PyAny>) -> Bound<'py, Self> {
+        // It never changes, so that there is nothing to remember.
+        drop(memo);
+        slf
+    }
+
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         display(slf.as_any(), "row_text")
     }
@@ -512,7 +620,125 @@ impl Row {
 
 #[pymethods]
 impl Citation {
+    /// The citation as a dict.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        Ok(state!(py, {
+            "target": &self.target,
+            "tool": &self.tool,
+            "log_id": &self.log_id,
+            "step": self.step,
+            "field": &self.field,
+            "start": self.start,
+            "end": self.end,
+            "hash": &self.hash,
+            "verdict": self.verdict,
+            "text": &self.text,
+        }))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "citation", self.to_dict(py)?)
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, memo: Bound<'py, PyAny>) -> Bound<'py, Self> {
+        // It never changes, so that there is nothing to remember.
+        drop(memo);
+        slf
+    }
+
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         display(slf.as_any(), "citation_text")
+    }
+}
+
+#[pymethods]
+impl Line {
+    /// The item's number.
+    #[getter]
+    fn item(&self) -> u32 {
+        self.inner.item.0
+    }
+
+    /// Its key.
+    #[getter]
+    fn key(&self) -> &str {
+        &self.inner.key
+    }
+
+    /// Its place in time beside the row: `earlier`, `later` or `also`.
+    #[getter]
+    fn order(&self) -> &'static str {
+        self.inner.order.as_str()
+    }
+
+    /// The order with the time or the step.
+    #[getter]
+    fn label(&self) -> &str {
+        &self.inner.label
+    }
+
+    /// What it says in place of words of the row; its whole text where that is shorter.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.inner.text
+    }
+
+    /// The outcome: `success`, `unknown` or `failed`.
+    #[getter]
+    fn status(&self) -> Option<&'static str> {
+        self.inner.status.map(Status::as_str)
+    }
+
+    /// The producer, such as `user` or `tool`.
+    #[getter]
+    fn source(&self) -> Option<&'static str> {
+        self.inner.source.map(Source::as_str)
+    }
+
+    /// The episode.
+    #[getter]
+    fn episode(&self) -> Option<&str> {
+        self.inner.episode.as_deref()
+    }
+
+    /// The step in its episode.
+    #[getter]
+    fn step(&self) -> Option<u64> {
+        self.inner.step
+    }
+
+    /// The time, in UTC.
+    #[getter]
+    fn time(&self) -> Option<Micros> {
+        self.inner.time.map(Micros)
+    }
+
+    /// Its evidence, hashed again for this answer.
+    #[getter]
+    fn citations(&self) -> Vec<Citation> {
+        self.inner.citations.iter().cloned().map(Citation::from).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let EngineLine { label, key, text, .. } = &self.inner;
+        format!("<{label} {key} {text:?}>")
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "line", line_state(py, &self.inner)?)
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, memo: Bound<'py, PyAny>) -> Bound<'py, Self> {
+        // It never changes, so that there is nothing to remember.
+        drop(memo);
+        slf
     }
 }

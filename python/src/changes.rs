@@ -1,10 +1,12 @@
 //! The history as changes: an iterator, and waiting for more.
 
+use crate::process::Process;
 use crate::values::Micros;
 use crate::{errors, interrupt};
 use holotype::{Change, CommittedChange, ItemId, Mark};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// Changes are read from the log this many at a time, each time without the interpreter.
@@ -13,7 +15,10 @@ const MOST_READ: usize = 256;
 /// The changes after a commit, oldest first.
 #[pyclass(frozen, module = "holotype._native")]
 pub(crate) struct Changes {
-    reading: Mutex<holotype::Changes>,
+    process: Process,
+    path: PathBuf,
+    /// Empty once it is dropped.
+    reading: Mutex<Option<holotype::Changes>>,
     /// The last commit that they include.
     #[pyo3(get)]
     until: u64,
@@ -26,17 +31,32 @@ type Given<'py> = (u64, Micros, &'static str, Option<u32>, Bound<'py, PyDict>);
 impl Changes {
     /// The next changes; none at the end.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Vec<Given<'py>>> {
+        self.process.check(py, &self.path)?;
         let read = interrupt::run(py, None, |_| {
             let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-            reading.by_ref().take(MOST_READ).collect::<holotype::Result<Vec<CommittedChange>>>()
+            reading
+                .iter_mut()
+                .flat_map(Iterator::by_ref)
+                .take(MOST_READ)
+                .collect::<holotype::Result<Vec<CommittedChange>>>()
         })?;
         read.into_iter().map(|change| given(py, change)).collect()
     }
 }
 
 impl Changes {
-    pub(crate) fn new(changes: holotype::Changes) -> Changes {
-        Changes { until: changes.until(), reading: Mutex::new(changes) }
+    pub(crate) fn new(changes: holotype::Changes, path: PathBuf) -> Changes {
+        let until = changes.until();
+        Changes { process: Process::current(), path, until, reading: Mutex::new(Some(changes)) }
+    }
+}
+
+impl Drop for Changes {
+    /// In a forked process what reads the log is left in memory: dropping it may wait for a lock of the parent.
+    fn drop(&mut self) {
+        if !self.process.is_current() {
+            std::mem::forget(self.reading.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tables and answers as Arrow: one record batch, handed over through the C stream interface.
 //!
+//! The type of a column follows from its name, whatever the cells are; that of a name that is not known from the cells.
+//!
 //! | cells of a column | Arrow type |
 //! |---|---|
 //! | texts | `utf8` |
@@ -8,8 +10,7 @@
 //! | times | `timestamp[us, UTC]` |
 //! | durations | `duration[us]` |
 //! | lists | `list<utf8>` |
-//! | of several sorts | `utf8`, as people read them |
-//! | none at all | `null` |
+//! | of several sorts, and none at all | `utf8`, as people read them |
 //!
 //! `citations` is `list<struct<target, field, start, end, verdict, text>>`.
 
@@ -17,7 +18,7 @@ use crate::answer::cell;
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, BooleanArray, DurationMicrosecondArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch,
+    ArrayRef, BooleanArray, DurationMicrosecondArray, Float64Array, Int64Array, ListArray, RecordBatch,
     RecordBatchIterator, RecordBatchOptions, StringArray, StructArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow_buffer::OffsetBuffer;
@@ -39,8 +40,8 @@ pub(crate) fn stream(py: Python<'_>, batch: Result<RecordBatch, ArrowError>) -> 
 
 /// A table as a batch.
 pub(crate) fn of_table(table: &Table) -> Result<RecordBatch, ArrowError> {
-    let column = |at: usize| array(&table.rows.iter().map(|row| row.get(at).cloned().flatten()).collect::<Vec<_>>());
-    let columns = table.columns.iter().enumerate().map(|(at, name)| (name.clone(), column(at)));
+    let cells = |at: usize| table.rows.iter().map(|row| row.get(at).cloned().flatten()).collect::<Vec<_>>();
+    let columns = table.columns.iter().enumerate().map(|(at, name)| (name.clone(), array(name, &cells(at))));
     batch(columns.collect(), table.rows.len())
 }
 
@@ -48,7 +49,7 @@ pub(crate) fn of_table(table: &Table) -> Result<RecordBatch, ArrowError> {
 pub(crate) fn of_answer(answer: &Answer, names: &[&str]) -> Result<RecordBatch, ArrowError> {
     let column = |name: &str| match name {
         "citations" => citations(answer),
-        _ => array(&answer.rows.iter().map(|row| cell(row, name)).collect::<Vec<_>>()),
+        _ => array(name, &answer.rows.iter().map(|row| cell(row, name)).collect::<Vec<_>>()),
     };
     batch(names.iter().map(|name| ((*name).to_owned(), column(name))).collect(), answer.rows.len())
 }
@@ -96,7 +97,41 @@ fn join(a: Sort, b: Sort) -> Sort {
     }
 }
 
-fn array(cells: &[Option<Cell>]) -> ArrayRef {
+/// The sort of a column of this name: of attributes of items, claims, edges and the like, and of what is counted.
+fn declared(name: &str) -> Option<Sort> {
+    Some(match name {
+        "text" | "key" | "layer" | "kind" | "episode" | "page" | "version" | "status" | "source" | "speaker"
+        | "tool" | "log_id" | "support" | "origin" | "name" | "value" | "scope" | "edge" | "field" | "op"
+        | "because" | "attribute" | "receipt" | "statement" | "hash" | "state" | "task" | "quarantined"
+        | "conflict" | "role" | "verdict" | "span" => Sort::Text,
+        "item" | "tokens" | "step" | "commit" | "start" | "end" | "since" | "until" | "rows" | "as_of" | "count"
+        | "more" => Sort::Integer,
+        "score" | "similarity" | "words" | "recency" | "status_score" | "source_score" | "utility_score"
+        | "conflict_score" | "trust" | "utility" => Sort::Number,
+        "stale" | "active" | "open" => Sort::Bool,
+        "time" => Sort::Time,
+        "age" => Sort::Duration,
+        "relaxed" | "path" | "folded" | "lines" => Sort::List,
+        _ => match name.split_once('.')? {
+            ("fields", _) => Sort::Text,
+            ("mean", _) => Sort::Number,
+            ("sum" | "min" | "max", of) => declared(of)?,
+            _ => return None,
+        },
+    })
+}
+
+/// The sort that holds all cells of a column: the declared one if they are of it.
+fn sort_of(name: &str, cells: &[Option<Cell>]) -> Sort {
+    let found = cells.iter().flatten().map(sort).fold(Sort::None, join);
+    match (declared(name), found) {
+        (Some(declared), found) if join(declared, found) == declared => declared,
+        (_, Sort::None) => Sort::Text,
+        (_, found) => found,
+    }
+}
+
+fn array(name: &str, cells: &[Option<Cell>]) -> ArrayRef {
     let whole = |cell: &Option<Cell>| match cell {
         Some(Cell::Integer(number) | Cell::Time(number) | Cell::Duration(number)) => Some(*number),
         _ => None,
@@ -106,8 +141,7 @@ fn array(cells: &[Option<Cell>]) -> ArrayRef {
         Some(Cell::Integer(number)) => Some(*number as f64),
         _ => None,
     };
-    match cells.iter().flatten().map(sort).fold(Sort::None, join) {
-        Sort::None => Arc::new(NullArray::new(cells.len())),
+    match sort_of(name, cells) {
         Sort::Integer => Arc::new(cells.iter().map(whole).collect::<Int64Array>()),
         Sort::Number => Arc::new(cells.iter().map(number).collect::<Float64Array>()),
         Sort::Bool => {
@@ -117,7 +151,7 @@ fn array(cells: &[Option<Cell>]) -> ArrayRef {
         Sort::Time => Arc::new(cells.iter().map(whole).collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
         Sort::Duration => Arc::new(cells.iter().map(whole).collect::<DurationMicrosecondArray>()),
         Sort::List => lists(cells),
-        Sort::Text => {
+        Sort::Text | Sort::None => {
             Arc::new(cells.iter().map(|cell| cell.as_ref().map(ToString::to_string)).collect::<StringArray>())
         }
     }

@@ -4,10 +4,12 @@ use crate::answer::outputs;
 use crate::changes::Changes;
 use crate::embedders::embedder;
 use crate::interrupt::{self, LOOK_EVERY, Signals};
+use crate::process::Process;
 use crate::session::Session;
 use crate::snapshot::{GivenLimits, Slot, Snapshot, Watched, limits_of};
+use crate::texts::Text;
 use crate::transaction::Transaction;
-use crate::values::member;
+use crate::values::{member, text_of};
 use crate::{errors, values};
 use holotype::VerifyReport;
 use holotype::embed::{Embedder, HashingEmbedder};
@@ -21,7 +23,7 @@ use pyo3::types::PyDict;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,36 +34,102 @@ const MAX_PREPARED: usize = 128;
 /// An open database.
 #[pyclass(frozen, module = "holotype._native")]
 pub(crate) struct Database {
-    handle: RwLock<Option<Holotype>>,
-    path: PathBuf,
-    is_read_only: bool,
+    process: Process,
+    opened: RwLock<Option<Arc<Opened>>>,
+    path: Arc<Path>,
     sessions: Mutex<Vec<Weak<Session>>>,
     snapshots: Arc<Mutex<Vec<Weak<Slot>>>>,
     /// Parsed scripts by text: a program asks the same few questions with other parameters.
     prepared: Mutex<HashMap<String, Arc<Prepared>>>,
 }
 
+/// The engine's handle: of one [`Database`], or of several that `open_or_create` gave for one path. Closing the last
+/// one closes it.
+struct Opened {
+    handle: Holotype,
+    is_read_only: bool,
+    process: Process,
+    options: Given,
+}
+
+/// The options that a database was opened with, as text.
+struct Given(Vec<(String, String)>);
+
+impl Given {
+    /// Without the embedder: another one of the same space embeds alike.
+    fn new(options: &Bound<'_, PyDict>) -> PyResult<Given> {
+        let given = options.iter().filter(|(_, value)| !value.is_none());
+        let given = given.map(|(name, value)| Ok((name.to_string(), value.repr()?.to_string())));
+        let mut given = given.collect::<PyResult<Vec<_>>>()?;
+        given.retain(|(name, _)| name != "embedder");
+        Ok(Given(given))
+    }
+
+    /// True if these options hold of a database that was opened with the others.
+    fn hold_of(&self, others: &Given) -> bool {
+        self.0.iter().all(|option| others.0.contains(option))
+    }
+}
+
+/// The databases that this process has open for writing, by the path of their directory without links.
+static OPEN: Mutex<Vec<(PathBuf, Weak<Opened>)>> = Mutex::new(Vec::new());
+
 /// Opens the database at `path`: `mode` is `create`, `open` or `open_or_create`.
 #[pyfunction]
-pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str, options: &Bound<'_, PyDict>) -> PyResult<Database> {
-    let options = read_options(options)?;
+pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: Text, options: &Bound<'_, PyDict>) -> PyResult<Database> {
+    let path = absolute(path);
+    let (options, given) = (read_options(options)?, Given::new(options)?);
     let is_read_only = options.read_only;
-    let opened = interrupt::run(py, None, |_| match mode {
-        "create" => Holotype::create(&path, options),
-        "open" => Holotype::open(&path, options),
-        _ => match Holotype::open(&path, options.clone()) {
+    let opened = interrupt::run(py, None, |_| match mode.0.as_str() {
+        "create" => Ok(Holotype::create(&path, options)),
+        "open" => Ok(Holotype::open(&path, options)),
+        _ => Ok(match Holotype::open(&path, options.clone()) {
             Err(Error::NotFound { .. }) => Holotype::create(&path, options),
             opened => opened,
-        },
-    });
-    Ok(Database::new(opened?, is_read_only))
+        }),
+    })?;
+    match opened {
+        Ok(handle) => Ok(Database::new(handle, is_read_only, given)),
+        Err(error) => {
+            let Some(own) = (error.code() == "locked").then(|| open_here(&path)).flatten() else {
+                return Err(errors::raise(py, &error, None));
+            };
+            if mode.0 == "open_or_create" && given.hold_of(&own.options) {
+                return Ok(Database::of(own));
+            }
+            Err(locked_here(py, &path))
+        }
+    }
 }
 
 /// Opens a database after making its derived files again from the log.
 #[pyfunction]
 pub(crate) fn rebuild(py: Python<'_>, path: PathBuf, options: &Bound<'_, PyDict>) -> PyResult<Database> {
-    let options = read_options(options)?;
-    Ok(Database::new(interrupt::run(py, None, |_| Holotype::rebuild(&path, options))?, false))
+    let path = absolute(path);
+    let (options, given) = (read_options(options)?, Given::new(options)?);
+    match interrupt::run(py, None, |_| Ok(Holotype::rebuild(&path, options)))? {
+        Ok(handle) => Ok(Database::new(handle, false, given)),
+        Err(error) if error.code() == "locked" && open_here(&path).is_some() => Err(locked_here(py, &path)),
+        Err(error) => Err(errors::raise(py, &error, None)),
+    }
+}
+
+/// The path from the root, so that it names the same directory after the process has changed its own.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+/// The database at a path, if this process has it open for writing.
+fn open_here(path: &Path) -> Option<Arc<Opened>> {
+    let real = path.canonicalize().ok()?;
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let here = open.iter().filter(|(path, _)| *path == real).find_map(|(_, opened)| opened.upgrade());
+    here.filter(|opened| opened.process.is_current())
+}
+
+fn locked_here(py: Python<'_>, path: &Path) -> PyErr {
+    let message = format!("{}: this process has the database open already", path.display());
+    errors::own(py, ("locked", "open"), &message, "use that Database, or close() it before it is opened again")
 }
 
 /// Writes what can be read of a database into a new one; returns the number of its items and what was lost.
@@ -72,24 +140,42 @@ pub(crate) fn salvage(py: Python<'_>, source: PathBuf, dest: PathBuf) -> PyResul
 }
 
 impl Database {
-    fn new(handle: Holotype, is_read_only: bool) -> Database {
+    fn new(handle: Holotype, is_read_only: bool, options: Given) -> Database {
+        let path = handle.path().to_owned();
+        let opened = Arc::new(Opened { handle, is_read_only, process: Process::current(), options });
+        if !is_read_only {
+            let real = path.canonicalize().unwrap_or(path);
+            let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+            open.retain(|(_, opened)| opened.strong_count() > 0);
+            open.push((real, Arc::downgrade(&opened)));
+        }
+        Database::of(opened)
+    }
+
+    fn of(opened: Arc<Opened>) -> Database {
         Database {
-            is_read_only,
-            path: handle.path().to_owned(),
-            handle: RwLock::new(Some(handle)),
+            process: Process::current(),
+            path: opened.handle.path().into(),
+            opened: RwLock::new(Some(opened)),
             sessions: Mutex::default(),
             snapshots: Arc::default(),
             prepared: Mutex::default(),
         }
     }
 
+    fn opened(&self, py: Python<'_>) -> PyResult<Arc<Opened>> {
+        self.process.check(py, &self.path)?;
+        let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner).clone();
+        opened.ok_or_else(|| errors::invalid(py, "closed", "the database is closed", "open it again"))
+    }
+
     fn handle(&self, py: Python<'_>) -> PyResult<Holotype> {
-        let handle = self.handle.read().unwrap_or_else(PoisonError::into_inner).clone();
-        handle.ok_or_else(|| errors::invalid(py, "closed", "the database is closed", "open it again"))
+        self.opened(py).map(|opened| opened.handle.clone())
     }
 
     /// The handle, for a call that waits for the writer: refused while this thread has a transaction open.
     fn writable(&self, py: Python<'_>) -> PyResult<Holotype> {
+        self.process.check(py, &self.path)?;
         if self.has_own_session() {
             return Err(errors::raise(py, &Error::TransactionOpen, None));
         }
@@ -162,13 +248,13 @@ impl Database {
     /// The directory of the database.
     #[getter]
     fn path(&self) -> PathBuf {
-        self.path.clone()
+        self.path.to_path_buf()
     }
 
-    /// True once the database was closed.
+    /// True once the database was closed, and in a process that was forked since it was opened.
     #[getter]
     fn closed(&self) -> bool {
-        self.handle.read().unwrap_or_else(PoisonError::into_inner).is_none()
+        !self.process.is_current() || self.opened.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     /// Runs a script. One that writes is a transaction of its own. With `is_single` it must be one statement.
@@ -176,11 +262,13 @@ impl Database {
     fn run(
         &self,
         py: Python<'_>,
-        script: &str,
+        script: Text,
         params: Option<&Bound<'_, PyDict>>,
         limits: Option<GivenLimits>,
         is_single: bool,
     ) -> PyResult<Vec<Py<PyAny>>> {
+        self.process.check(py, &self.path)?;
+        let script = script.0.as_str();
         let (prepared, params, limits) = (self.prepare(py, script)?, values::params(params)?, limits_of(limits)?);
         let count = prepared.script().statements.len();
         if is_single && count != 1 {
@@ -212,7 +300,8 @@ impl Database {
     /// The changes of the commits after `since`.
     fn changes(&self, py: Python<'_>, since: u64) -> PyResult<Changes> {
         let handle = self.handle(py)?;
-        interrupt::run(py, None, |_| handle.changes(since)).map(Changes::new)
+        interrupt::run(py, None, |_| handle.changes(since))
+            .map(|changes| Changes::new(changes, self.path.to_path_buf()))
     }
 
     /// Waits until a commit after `since` can be read, for a number of seconds at most; false if there is none by then.
@@ -237,7 +326,7 @@ impl Database {
     /// The newest view.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let handle = self.handle(py)?;
-        Ok(Snapshot::new(py.detach(|| handle.snapshot()), Arc::clone(&self.snapshots)))
+        Ok(Snapshot::new(py.detach(|| handle.snapshot()), Arc::clone(&self.path), Arc::clone(&self.snapshots)))
     }
 
     /// The end of the log: commit, position and hash.
@@ -281,11 +370,11 @@ impl Database {
     /// Checks everything that can be checked.
     #[pyo3(signature = (bytes_per_second=None))]
     fn verify<'py>(&self, py: Python<'py>, bytes_per_second: Option<u64>) -> PyResult<Bound<'py, PyDict>> {
-        let handle = self.writable(py)?;
+        let (handle, is_read_only) = (self.writable(py)?, self.opened(py)?.is_read_only);
         let report = interrupt::run(py, None, |signals| {
             let report = verify(&handle, bytes_per_second, signals)?;
             // Nothing on the disk of a database that is open for reading is changed.
-            if !self.is_read_only {
+            if !is_read_only {
                 handle.note_verified(&report)?;
             }
             Ok(report)
@@ -334,17 +423,17 @@ impl Database {
     }
 
     /// Imports JSON Lines.
-    #[pyo3(signature = (path, vectors=None, durability="sync", skip_bad=false))]
+    #[pyo3(signature = (path, vectors, durability, skip_bad))]
     fn import_file<'py>(
         &self,
         py: Python<'py>,
         path: PathBuf,
         vectors: Option<PathBuf>,
-        durability: &str,
+        durability: Text,
         skip_bad: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let handle = self.writable(py)?;
-        let durability = durability.parse().map_err(|error| errors::raise(py, &error, None))?;
+        let durability = durability.0.parse().map_err(|error| errors::raise(py, &error, None))?;
         let rows = vectors.map(NpyReader::open).transpose();
         let rows = rows.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let report = interrupt::run(py, None, |signals| {
@@ -372,17 +461,16 @@ impl Database {
 
     /// Makes all vectors anew. Returns the numbers of items with a new vector, without one and of an earlier call, and
     /// the commit.
-    #[pyo3(signature = (model, model_space, batch, durability="flush"))]
     fn reembed(
         &self,
         py: Python<'_>,
         model: &Bound<'_, PyAny>,
         model_space: &Bound<'_, PyAny>,
         batch: usize,
-        durability: &str,
+        durability: Text,
     ) -> PyResult<(u64, u64, u64, u64)> {
         let handle = self.writable(py)?;
-        let durability = durability.parse().map_err(|error| errors::raise(py, &error, None))?;
+        let durability = durability.0.parse().map_err(|error| errors::raise(py, &error, None))?;
         let (embedder, space) = (embedder(model, space)?, space(model_space)?);
         let options = ReembedOptions { batch, durability };
         let report = interrupt::run(py, None, |_| handle.reembed(&space, embedder.as_ref(), &options))?;
@@ -391,26 +479,30 @@ impl Database {
 
     /// Ends transactions and snapshots, writes a checkpoint and a clean end of the log. Closing twice is no error.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let handle = self.handle.write().unwrap_or_else(PoisonError::into_inner).take();
+        self.process.check(py, &self.path)?;
+        let opened = self.opened.write().unwrap_or_else(PoisonError::into_inner).take();
         let sessions = std::mem::take(&mut *self.sessions.lock().unwrap_or_else(PoisonError::into_inner));
         let slots = std::mem::take(&mut *self.snapshots.lock().unwrap_or_else(PoisonError::into_inner));
-        let Some(handle) = handle else { return Ok(()) };
+        let Some(opened) = opened else { return Ok(()) };
         interrupt::run(py, None, |_| {
             sessions.iter().filter_map(Weak::upgrade).for_each(|session| session.end());
             for slot in slots.iter().filter_map(Weak::upgrade) {
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
-            handle.close()
+            Arc::into_inner(opened).map_or(Ok(()), |opened| opened.handle.close())
         })
     }
 }
 
 impl Drop for Database {
-    /// Closing waits for the disk and for threads, so the interpreter is left to others meanwhile.
+    /// Closing waits for the disk and for threads, so the interpreter is left to others meanwhile. In a forked process
+    /// everything is left in memory.
     fn drop(&mut self) {
-        let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if handle.is_some() {
-            Python::try_attach(|py| py.detach(|| drop(handle)));
+        let opened = self.opened.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if !self.process.is_current() {
+            std::mem::forget(opened);
+        } else if opened.is_some() {
+            Python::try_attach(|py| py.detach(|| drop(opened)));
         }
     }
 }
@@ -431,7 +523,7 @@ fn verify(handle: &Holotype, bytes_per_second: Option<u64>, signals: &Signals) -
 
 // ---- options ----
 
-const KNOWN_OPTIONS: &str = "space, embedder, profile, rules, page_size, read_only, shared, accept_damage, witness, \
+const KNOWN_OPTIONS: &str = "space, embedder, profile, page_size, read_only, shared, accept_damage, witness, \
                              accept_witness, max_transaction_bytes, \
                              checkpoint_bytes, checkpoint_records, cache_bytes, memory_limit, max_tail_bytes, \
                              max_unsealed_vectors, max_live_segments, snapshot_max_age, write_timeout, \
@@ -444,14 +536,13 @@ fn read_options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
     };
     let mut options = if shared { Options::shared() } else { Options::default() };
     for (name, value) in given.iter().filter(|(_, value)| !value.is_none()) {
-        let name: String = member("an option", "a name that is a str", &name)?;
+        let name = text_of("an option", &name)?;
         let whole = || member::<u64>(&name, "a whole number from 0", &value);
         match name.as_str() {
             "space" => options.space = Some(space(&value)?),
             "embedder" => options.embedder = Some(embedder(&value, space)?),
-            "profile" => options.profile = Some(member(&name, "a str", &value)?),
+            "profile" => options.profile = Some(text_of(&name, &value)?),
             "page_size" => options.page_size = member(&name, "a whole number", &value)?,
-            "rules" => options.rules = member(&name, "1 or 2", &value)?,
             "read_only" => options.read_only = value.is_truthy()?,
             // Read above: it has a default of its own for another option.
             "shared" => {}
@@ -480,7 +571,7 @@ fn read_options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
 
 /// A space given as model, dimension, metric and encoding.
 fn space(value: &Bound<'_, PyAny>) -> PyResult<Space> {
-    let (model, dim, metric, encoding): (String, usize, String, String) =
+    let (Text(model), dim, Text(metric), Text(encoding)): (Text, usize, Text, Text) =
         member("space", "a tuple of model, dimension, metric and encoding", value)?;
     let unknown = |what: &str, given: &str, known: &str| {
         let message = format!("unknown {what} {given:?}");

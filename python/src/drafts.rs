@@ -3,11 +3,13 @@
 //! A member that is `None` counts as absent. An unknown member is an error that names the known ones.
 
 use crate::errors;
-use crate::values::{member, micros, vector};
+use crate::texts::{Text, string};
+use crate::values::{member, micros, text_of, type_name, whole};
+use crate::vectors::vector;
 use holotype::embed::HashingEmbedder;
 use holotype::{ItemId, Kind, NewRecall, NewTrace, Pointer, Result, Source, Target, Transaction};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyDictMethods, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyDictMethods, PyString};
 use std::str::FromStr;
 
 /// A trace to record, with its claims.
@@ -33,8 +35,8 @@ const RECALL_MEMBERS: &str = "text, kind, key, sources, children, ungrounded, ep
 impl TraceDraft {
     /// Reads a trace. `row` is its vector, or that it has none, if that is given elsewhere.
     pub(crate) fn read(given: &Bound<'_, PyDict>, row: Option<Option<Vec<f32>>>) -> PyResult<TraceDraft> {
-        let text: String = required(given, "text")?;
-        let episode: String = required(given, "episode")?;
+        let text = required(given, "text")?;
+        let episode = required(given, "episode")?;
         let kind: Kind = name_of(given, "kind")?.unwrap_or(Kind::Turn);
         let mut trace = NewTrace::new(kind, episode, text.clone());
         // As `NewTrace::call` of the Rust interface.
@@ -42,11 +44,11 @@ impl TraceDraft {
         let (mut claims, mut embedded) = (Vec::new(), row.is_some());
         trace = row.flatten().into_iter().fold(trace, NewTrace::vector);
         for (name, value) in given.iter().filter(|(_, value)| !value.is_none()) {
-            let name: String = member("a member", "a name that is a str", &name)?;
+            let name = text_of("a member", &name)?;
             trace = match name.as_str() {
                 "text" | "episode" | "kind" => trace,
                 "key" => trace.key(text_of(&name, &value)?),
-                "step" => trace.step(member(&name, "a whole number from 0", &value)?),
+                "step" => trace.step(whole(&name, &value)?),
                 "time" => trace.time(micros(&value)?),
                 "version" => trace.version(text_of(&name, &value)?),
                 "status" => trace.status(parse(&name, &value)?),
@@ -54,7 +56,7 @@ impl TraceDraft {
                 "speaker" => trace.speaker(text_of(&name, &value)?),
                 "tool" => trace.tool(text_of(&name, &value)?),
                 "log_id" => trace.log_id(text_of(&name, &value)?),
-                "fields" => with_fields(trace, member(&name, "a dict", &value)?)?,
+                "fields" => with_fields(trace, fields_of(&value)?),
                 "vector" => {
                     embedded = true;
                     trace.vector(vector(&value)?)
@@ -80,12 +82,12 @@ impl TraceDraft {
 
 impl RecallDraft {
     pub(crate) fn read(given: &Bound<'_, PyDict>) -> PyResult<RecallDraft> {
-        let text: String = required(given, "text")?;
+        let text = required(given, "text")?;
         let kind: Kind = name_of(given, "kind")?.unwrap_or(Kind::Fact);
         let mut recall = NewRecall::new(kind, text.clone());
         let (mut claims, mut embedded) = (Vec::new(), false);
         for (name, value) in given.iter().filter(|(_, value)| !value.is_none()) {
-            let name: String = member("a member", "a name that is a str", &name)?;
+            let name = text_of("a member", &name)?;
             recall = match name.as_str() {
                 "text" | "kind" => recall,
                 "key" => recall.key(text_of(&name, &value)?),
@@ -94,12 +96,13 @@ impl RecallDraft {
                     pointers.into_iter().fold(recall, NewRecall::from)
                 }
                 "children" => {
-                    member::<Vec<String>>(&name, "a list of keys", &value)?.into_iter().fold(recall, NewRecall::child)
+                    let keys: Vec<Text> = member(&name, "a list of keys", &value)?;
+                    keys.into_iter().fold(recall, |recall, Text(key)| recall.child(key))
                 }
                 "ungrounded" if value.is_truthy()? => recall.ungrounded(),
                 "ungrounded" => recall,
                 "episode" => recall.episode(text_of(&name, &value)?),
-                "step" => recall.step(member(&name, "a whole number from 0", &value)?),
+                "step" => recall.step(whole(&name, &value)?),
                 "time" => recall.time(micros(&value)?),
                 "version" => recall.version(text_of(&name, &value)?),
                 "status" => recall.status(parse(&name, &value)?),
@@ -151,7 +154,10 @@ fn claim(to: &mut Transaction<'_>, id: ItemId, claims: &[(String, String)]) -> R
 /// An item: an `int` is its number, a `str` its key.
 pub(crate) fn target(value: &Bound<'_, PyAny>) -> PyResult<Target> {
     match value.cast::<PyString>() {
-        Ok(key) => Ok(Target::Key(key.to_str()?.to_owned())),
+        Ok(key) => Ok(Target::Key(string(key, "the key")?)),
+        Err(_) if value.is_instance_of::<PyBool>() => {
+            Err(errors::wrong_type(value.py(), "item: expected a key or a number, found bool"))
+        }
         Err(_) => Ok(Target::Item(ItemId(member("item", "a key or a number", value)?))),
     }
 }
@@ -161,13 +167,19 @@ pub(crate) fn pointer(value: &Bound<'_, PyAny>) -> PyResult<Pointer> {
     if !value.hasattr("_target")? {
         return Ok(Pointer { target: target(value)?, field: None, span: Default::default(), hash: None });
     }
-    let text = |name: &str| value.getattr(name)?.extract::<Option<String>>();
+    let text = |name: &str| {
+        let given = value.getattr(name)?;
+        if given.is_none() { Ok(None) } else { text_of(name, &given).map(Some) }
+    };
     let page = text("page")?;
     let target = match page {
         Some(page) => Target::Page(page),
         None => target(&value.getattr("item")?)?,
     };
-    let range = |name: &str| value.getattr(name)?.extract::<Option<(u64, u64)>>();
+    let range = |name: &str| {
+        let given = value.getattr(name)?;
+        if given.is_none() { Ok(None) } else { member(name, "a pair of whole numbers", &given).map(Some) }
+    };
     let span = match (text("quote")?, range("bytes")?, range("chars")?) {
         (Some(quote), _, _) => holotype::Span::Quoting(quote),
         (_, Some((start, end)), _) => holotype::Span::Bytes(start, end),
@@ -177,18 +189,40 @@ pub(crate) fn pointer(value: &Bound<'_, PyAny>) -> PyResult<Pointer> {
     Ok(Pointer { target, field: text("field")?, span, hash: text("hash")? })
 }
 
-fn with_fields(mut trace: NewTrace, fields: Bound<'_, PyDict>) -> PyResult<NewTrace> {
-    for (name, value) in fields {
-        let name: String = member("fields", "names that are str", &name)?;
-        trace = match value.cast::<PyBytes>() {
-            Ok(bytes) => trace.bytes_field(name, bytes.as_bytes().to_vec()),
+/// A field of a trace: its name, and a text or bytes.
+pub(crate) type Field = (String, FieldValue);
+
+/// The value of a field.
+#[derive(Clone)]
+pub(crate) enum FieldValue {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// Adds fields to a trace.
+pub(crate) fn with_fields(trace: NewTrace, fields: Vec<Field>) -> NewTrace {
+    fields.into_iter().fold(trace, |trace, (name, value)| match value {
+        FieldValue::Text(text) => trace.field(name, text),
+        FieldValue::Bytes(bytes) => trace.bytes_field(name, bytes),
+    })
+}
+
+/// The fields of a trace, given as a dict.
+pub(crate) fn fields_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<Field>> {
+    let fields: Bound<'_, PyDict> = member("fields", "a dict", value)?;
+    let field = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let name = text_of("the name of a field", &name)?;
+        let value = match value.cast::<PyBytes>() {
+            Ok(bytes) => FieldValue::Bytes(bytes.as_bytes().to_vec()),
+            Err(_) if value.is_instance_of::<PyString>() => FieldValue::Text(text_of(&name, &value)?),
             Err(_) => {
-                let text: String = member(&name, "a str or bytes", &value)?;
-                trace.field(name, text)
+                let found = type_name(&value);
+                return Err(errors::wrong_type(value.py(), &format!("{name}: expected a str or bytes, found {found}")));
             }
         };
-    }
-    Ok(trace)
+        Ok((name, value))
+    };
+    fields.iter().map(field).collect()
 }
 
 fn claims_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
@@ -196,15 +230,11 @@ fn claims_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     dict.iter().map(|(name, value)| Ok((text_of("claims", &name)?, text_of("claims", &value)?))).collect()
 }
 
-fn required<'py, T: pyo3::conversion::FromPyObjectOwned<'py>>(given: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+fn required(given: &Bound<'_, PyDict>, name: &str) -> PyResult<String> {
     match given.get_item(name)? {
-        Some(value) if !value.is_none() => member(name, "a str", &value),
+        Some(value) if !value.is_none() => text_of(name, &value),
         _ => Err(errors::invalid(given.py(), "invalid", &format!("{name} is missing"), "every item needs it")),
     }
-}
-
-fn text_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
-    member(name, "a str", value)
 }
 
 fn name_of<T: FromStr<Err = holotype::UnknownName>>(given: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<T>> {

@@ -4,7 +4,9 @@
 //! embedded before they reach it.
 
 use crate::errors;
-use crate::values::{matrix, member};
+use crate::texts::Text;
+use crate::values::member;
+use crate::vectors::matrix;
 use holotype::Space;
 use holotype::embed::{EmbedError, Embedder, HashingEmbedder, StaticEmbedder};
 use numpy::PyArray1;
@@ -43,8 +45,8 @@ impl StaticModel {
     }
 
     /// One array for each text; `None` for a text without a known token.
-    fn embed<'py>(&self, py: Python<'py>, texts: Vec<String>) -> PyResult<Vec<Option<Bound<'py, PyArray1<f32>>>>> {
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    fn embed<'py>(&self, py: Python<'py>, texts: Vec<Text>) -> PyResult<Vec<Option<Bound<'py, PyArray1<f32>>>>> {
+        let texts: Vec<&str> = texts.iter().map(|text| text.0.as_str()).collect();
         let vectors =
             py.detach(|| self.0.embed_batch(&texts)).map_err(|error| errors::raise(py, &error.into(), None))?;
         Ok(vectors.into_iter().map(|vector| vector.map(|vector| PyArray1::from_vec(py, vector))).collect())
@@ -73,7 +75,7 @@ impl Embedder for Callable {
     }
 
     fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
-        let made = Python::attach(|py| matrix(&self.call.bind(py).call1((texts,))?));
+        let made = Python::attach(|py| matrix(&self.call.bind(py).call1((texts,))?, texts.len()));
         made.map_err(|error| EmbedError::new(error.to_string()))
     }
 }
@@ -87,7 +89,7 @@ pub(crate) fn embedder(
     if let Ok(model) = value.cast::<StaticModel>() {
         return Ok(Arc::clone(&model.get().0) as Arc<dyn Embedder>);
     }
-    if let Some(hashing) = value.extract::<String>().ok().and_then(|name| HashingEmbedder::from_name(&name)) {
+    if let Some(hashing) = value.extract::<Text>().ok().and_then(|name| HashingEmbedder::from_name(&name.0)) {
         return Ok(Arc::new(hashing));
     }
     let (call, fingerprint, parts): (Py<PyAny>, String, Bound<'_, PyAny>) =

@@ -10,12 +10,30 @@ pub(crate) fn raise(py: Python<'_>, error: &Error, source: Option<&str>) -> PyEr
     make(py, error, source).unwrap_or_else(|failed| failed)
 }
 
-/// An error of the package itself, which the engine never saw.
+/// A wrong call, which the engine never saw.
 pub(crate) fn invalid(py: Python<'_>, code: &str, message: &str, hint: &str) -> PyErr {
+    own(py, (code, "input"), message, hint)
+}
+
+/// An error of the package itself, by its code and family.
+pub(crate) fn own(py: Python<'_>, (code, family): (&str, &str), message: &str, hint: &str) -> PyErr {
     let details = PyDict::new(py);
-    let filled = details.set_item("code", code).and_then(|()| details.set_item("family", "input"));
+    let filled = details.set_item("code", code).and_then(|()| details.set_item("family", family));
     let filled = filled.and_then(|()| details.set_item("hint", hint));
     filled.and_then(|()| build(py, &format!("{message}; {hint}"), &details)).unwrap_or_else(|failed| failed)
+}
+
+/// A value of another type than the call takes: a `TypeError`, too.
+pub(crate) fn wrong_type(py: Python<'_>, message: &str) -> PyErr {
+    let details = PyDict::new(py);
+    let filled = details.set_item("code", "type").and_then(|()| details.set_item("family", "input"));
+    filled.and_then(|()| build(py, message, &details)).unwrap_or_else(|failed| failed)
+}
+
+/// True for an exception of `holotype.errors`.
+pub(crate) fn is_own(py: Python<'_>, error: &PyErr) -> bool {
+    let kind = py.import("holotype.errors").and_then(|errors| errors.getattr("Error"));
+    kind.and_then(|kind| error.value(py).is_instance(&kind)).unwrap_or(false)
 }
 
 fn make(py: Python<'_>, error: &Error, source: Option<&str>) -> PyResult<PyErr> {

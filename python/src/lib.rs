@@ -6,10 +6,12 @@
 //! ```text
 //! database     opening, statements, maintenance          snapshot   reading a view
 //! session      a transaction on a thread of its own      transaction  its calls
-//! drafts       dicts to new items and pointers           values     vectors, times, parameters
-//! trace_columns  lists to many traces
+//! drafts       dicts to new items and pointers           values     times, parameters
+//! vectors      arrays and sequences of numbers           texts      texts
+//! trace_columns  lists to many traces                    process    forked processes
 //! answer       answers and their rows                    table      tables and cells
 //! columns      both as Arrow                             interrupt  Ctrl-C
+//! pickle       both as plain values and back
 //! errors       engine errors as exceptions               proof      signing keys and proofs
 //! embedders    models for the engine
 //! ```
@@ -27,13 +29,17 @@ mod drafts;
 mod embedders;
 mod errors;
 mod interrupt;
+mod pickle;
+mod process;
 mod proof;
 mod session;
 mod snapshot;
 mod table;
+mod texts;
 mod trace_columns;
 mod transaction;
 mod values;
+mod vectors;
 
 use holotype::MemoryReserve;
 use pyo3::prelude::*;
@@ -46,13 +52,15 @@ static MEMORY: MemoryReserve = MemoryReserve::new();
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::answer::{Answer, Citation, Row};
+    use super::answer::{Answer, Citation, Line, Row};
     #[pymodule_export]
     use super::changes::Changes;
     #[pymodule_export]
     use super::database::{Database, open, rebuild, salvage};
     #[pymodule_export]
     use super::embedders::StaticModel;
+    #[pymodule_export]
+    use super::pickle::restore;
     #[pymodule_export]
     use super::proof::{check_proof, generate_key, verifier_key};
     #[pymodule_export]
@@ -62,7 +70,9 @@ mod _native {
     #[pymodule_export]
     use super::transaction::Transaction;
     #[pymodule_export]
-    use super::values::hashing_embed;
+    use super::values::micros_of;
+    #[pymodule_export]
+    use super::vectors::hashing_embed;
 
     #[pymodule_init]
     fn init(_module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {

@@ -1,6 +1,7 @@
 //! Signing keys and proofs of items, as text: the engine's own forms.
 
 use crate::errors;
+use crate::texts::Text;
 use crate::values::Micros;
 use holotype::proof::{Proof, SignerKey, VerifierKey, check};
 use pyo3::prelude::*;
@@ -17,21 +18,21 @@ fn wrong_key(py: Python<'_>, error: &dyn std::fmt::Display) -> PyErr {
 
 /// A new secret key under a name.
 #[pyfunction]
-pub(crate) fn generate_key(py: Python<'_>, name: &str) -> PyResult<String> {
-    SignerKey::generate(name).map(|key| key.to_secret()).map_err(|error| wrong_key(py, &error))
+pub(crate) fn generate_key(py: Python<'_>, name: Text) -> PyResult<String> {
+    SignerKey::generate(&name.0).map(|key| key.to_secret()).map_err(|error| wrong_key(py, &error))
 }
 
 /// The public half of a secret key.
 #[pyfunction]
-pub(crate) fn verifier_key(py: Python<'_>, secret: &str) -> PyResult<String> {
-    Ok(signer(py, secret)?.verifier().to_string())
+pub(crate) fn verifier_key(py: Python<'_>, secret: Text) -> PyResult<String> {
+    Ok(signer(py, &secret.0)?.verifier().to_string())
 }
 
 /// Checks a proof against a public key, without the database. Returns what it proves.
 #[pyfunction]
-pub(crate) fn check_proof<'py>(py: Python<'py>, proof: &str, key: &str) -> PyResult<Bound<'py, PyDict>> {
-    let key: VerifierKey = key.parse().map_err(|error| wrong_key(py, &error))?;
-    let checked = py.detach(|| Proof::from_json(proof).and_then(|proof| check(&proof, &key)));
+pub(crate) fn check_proof<'py>(py: Python<'py>, proof: Text, key: Text) -> PyResult<Bound<'py, PyDict>> {
+    let key: VerifierKey = key.0.parse().map_err(|error| wrong_key(py, &error))?;
+    let checked = py.detach(|| Proof::from_json(&proof.0).and_then(|proof| check(&proof, &key)));
     let checked = checked.map_err(|why| {
         errors::invalid(py, "proof", &format!("the proof does not hold: {}", why.0), "ask its sender for another one")
     })?;

@@ -7,10 +7,14 @@
 //! 1. The thread ends with its transaction, and [`Session::end`] and [`Session::commit`] wait for that, so nothing of a
 //!    session holds the database afterwards.
 //! 2. Dropping a session rolls its transaction back.
+//! 3. In a forked process the thread does not exist: no call waits for it.
 
+use crate::process::Process;
 use crate::{errors, interrupt};
-use holotype::{Cancel, Commit, Durability, Error, Holotype, Result, Transaction};
+use holotype::{Cancel, Commit, Durability, Holotype, Result, Transaction};
 use pyo3::prelude::*;
+use std::mem;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
@@ -26,6 +30,8 @@ enum Request {
 
 /// An open transaction, or one that has ended.
 pub(crate) struct Session {
+    process: Process,
+    path: PathBuf,
     running: Mutex<Option<Running>>,
     /// The Python thread that used it last, which cannot wait for the writer meanwhile; `None` if it is of no thread.
     user: Option<Mutex<ThreadId>>,
@@ -46,14 +52,15 @@ impl Session {
     ) -> PyResult<Session> {
         let (begun, is_begun) = sync_channel(1);
         let (requests, to_do) = channel();
+        let path = database.path().to_owned();
         let thread = thread::Builder::new()
             .name("holotype-writer".to_owned())
             .spawn(move || serve(database, timeout, &begun, &to_do))
-            .map_err(|error| errors::raise(py, &Error::File { path: "/".into(), source: error }, None))?;
+            .map_err(|error| no_thread(py, &error))?;
         match interrupt::wait(py, is_begun, None)? {
             Some(Ok(())) => {
                 let running = Mutex::new(Some(Running { requests, thread }));
-                Ok(Session { running, user: user.map(Mutex::new) })
+                Ok(Session { process: Process::current(), path, running, user: user.map(Mutex::new) })
             }
             Some(Err(error)) => Err(errors::raise(py, &error, None)),
             None => Err(ended(py)),
@@ -68,6 +75,7 @@ impl Session {
         cancel: Option<&Cancel>,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
+        self.process.check(py, &self.path)?;
         if let Some(user) = &self.user {
             *user.lock().unwrap_or_else(PoisonError::into_inner) = thread::current().id();
         }
@@ -84,6 +92,7 @@ impl Session {
 
     /// Commits the transaction and ends the session, also if committing fails.
     pub(crate) fn commit(&self, py: Python<'_>, durability: Durability) -> PyResult<Commit> {
+        self.process.check(py, &self.path)?;
         let running = self.running().take().ok_or_else(|| ended(py))?;
         let committed = py.detach(move || {
             let (done, is_done) = sync_channel(1);
@@ -96,8 +105,11 @@ impl Session {
         committed.ok_or_else(|| ended(py))?.map_err(|error| errors::raise(py, &error, None))
     }
 
-    /// Rolls the transaction back, unless it has ended.
+    /// Rolls the transaction back, unless it has ended, or is another process's.
     pub(crate) fn end(&self) {
+        if !self.process.is_current() {
+            return;
+        }
         let running = self.running().take();
         if let Some(Running { requests, thread }) = running {
             drop(requests);
@@ -107,11 +119,14 @@ impl Session {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.running().is_some()
+        self.process.is_current() && self.running().is_some()
     }
 
     /// True if the transaction is open and this thread used it last.
     pub(crate) fn is_of(&self, thread: ThreadId) -> bool {
+        if !self.process.is_current() {
+            return false;
+        }
         let user = self.user.as_ref().map(|user| *user.lock().unwrap_or_else(PoisonError::into_inner));
         user == Some(thread) && self.is_open()
     }
@@ -124,8 +139,17 @@ impl Session {
 impl Drop for Session {
     /// Not waited for: a drop may happen while the interpreter is held.
     fn drop(&mut self) {
-        *self.running() = None;
+        let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if !self.process.is_current() {
+            mem::forget(running);
+        }
     }
+}
+
+fn no_thread(py: Python<'_>, error: &std::io::Error) -> PyErr {
+    let message = format!("the system gave no thread for the transaction: {error}");
+    let hint = "end other threads, or raise the limits of processes and memory of this user";
+    errors::own(py, ("threads", "limit"), &message, hint)
 }
 
 fn ended(py: Python<'_>) -> PyErr {

@@ -2,6 +2,9 @@
 
 use crate::answer::{Citation, outputs};
 use crate::interrupt::{self, Signals};
+use crate::pickle::{Reduced, get, lasting, reduced, state};
+use crate::process::Process;
+use crate::texts::Text;
 use crate::values::{Micros, params};
 use crate::{drafts, errors, proof};
 use holotype::interchange;
@@ -26,6 +29,8 @@ pub(crate) type GivenLimits = (Option<f64>, Option<u64>, Option<u64>);
 /// A view of the database that never changes.
 #[pyclass(frozen, module = "holotype._native")]
 pub(crate) struct Snapshot {
+    process: Process,
+    path: Arc<Path>,
     pub(crate) slot: Arc<Slot>,
     /// Takes note of views that are made from this one.
     pub(crate) register: Arc<Mutex<Vec<std::sync::Weak<Slot>>>>,
@@ -132,8 +137,96 @@ impl Item {
     }
 }
 
+impl Item {
+    /// The item of a state that `__reduce__` gave.
+    pub(crate) fn restored(state: &Bound<'_, PyDict>) -> PyResult<Item> {
+        let name = |name: &str| get(state, name).map(lasting);
+        let maybe = |name: &str| PyResult::Ok(get::<Option<String>>(state, name)?.map(lasting));
+        Ok(Item {
+            id: get(state, "id")?,
+            key: get(state, "key")?,
+            text: get(state, "text")?,
+            layer: name("layer")?,
+            kind: name("kind")?,
+            status: maybe("status")?,
+            source: maybe("source")?,
+            episode: get(state, "episode")?,
+            step: get(state, "step")?,
+            time: get::<Option<i64>>(state, "time")?.map(Micros),
+            version: get(state, "version")?,
+            speaker: get(state, "speaker")?,
+            tool: get(state, "tool")?,
+            log_id: get(state, "log_id")?,
+            page: get(state, "page")?,
+            active: get(state, "active")?,
+            redacted: get(state, "redacted")?,
+            ungrounded: get(state, "ungrounded")?,
+            has_vector: get(state, "has_vector")?,
+            origin: name("origin")?,
+            support: name("support")?,
+            trust: get(state, "trust")?,
+            utility: get(state, "utility")?,
+            conflict: get(state, "conflict")?,
+            tokens: get(state, "tokens")?,
+            commit: get(state, "commit")?,
+            fields: get(state, "fields")?,
+        })
+    }
+
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = self.to_dict(py)?;
+        dict.set_item("time", self.time.map(|time| time.0))?;
+        Ok(dict)
+    }
+}
+
 #[pymethods]
 impl Item {
+    /// The item as a dict, by the names of its attributes.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        Ok(state!(py, {
+            "id": self.id,
+            "key": &self.key,
+            "text": &self.text,
+            "layer": self.layer,
+            "kind": self.kind,
+            "status": self.status,
+            "source": self.source,
+            "episode": &self.episode,
+            "step": self.step,
+            "time": self.time,
+            "version": &self.version,
+            "speaker": &self.speaker,
+            "tool": &self.tool,
+            "log_id": &self.log_id,
+            "page": &self.page,
+            "active": self.active,
+            "redacted": self.redacted,
+            "ungrounded": self.ungrounded,
+            "has_vector": self.has_vector,
+            "origin": self.origin,
+            "support": self.support,
+            "trust": self.trust,
+            "utility": self.utility,
+            "conflict": self.conflict,
+            "tokens": self.tokens,
+            "commit": self.commit,
+            "fields": &self.fields,
+        }))
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
+        self.state(py)?.eq(other.state(py)?)
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.commit << 32 ^ u64::from(self.id)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "item", self.state(py)?)
+    }
+
     fn __repr__(&self) -> String {
         let quoted = PyString::new;
         Python::attach(|py| {
@@ -145,16 +238,21 @@ impl Item {
 
 impl Snapshot {
     /// A snapshot that its database can end.
-    pub(crate) fn new(view: EngineSnapshot, register: Arc<Mutex<Vec<std::sync::Weak<Slot>>>>) -> Snapshot {
+    pub(crate) fn new(
+        view: EngineSnapshot,
+        path: Arc<Path>,
+        register: Arc<Mutex<Vec<std::sync::Weak<Slot>>>>,
+    ) -> Snapshot {
         let slot = Arc::new(Mutex::new(Some(view)));
         let mut known = register.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|slot| slot.strong_count() > 0);
         known.push(Arc::downgrade(&slot));
         drop(known);
-        Snapshot { slot, register }
+        Snapshot { process: Process::current(), path, slot, register }
     }
 
     fn view(&self, py: Python<'_>) -> PyResult<EngineSnapshot> {
+        self.process.check(py, &self.path)?;
         let view = self.slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         view.ok_or_else(|| errors::invalid(py, "closed", "the database of this snapshot is closed", "open it again"))
     }
@@ -167,6 +265,15 @@ impl Snapshot {
     ) -> PyResult<T> {
         let view = self.view(py)?;
         interrupt::run(py, None, |_| work(&view))
+    }
+}
+
+impl Drop for Snapshot {
+    /// In a forked process the view is left in memory: dropping it may wait for a lock of the parent.
+    fn drop(&mut self) {
+        if !self.process.is_current() {
+            std::mem::forget(Arc::clone(&self.slot));
+        }
     }
 }
 
@@ -183,10 +290,11 @@ impl Snapshot {
     fn run(
         &self,
         py: Python<'_>,
-        script: &str,
+        script: Text,
         params: Option<&Bound<'_, PyDict>>,
         limits: Option<GivenLimits>,
     ) -> PyResult<Vec<Py<PyAny>>> {
+        let script = script.0.as_str();
         let (view, params) = (self.view(py)?, self::params(params)?);
         let limits = limits_of(limits)?;
         let done = interrupt::run(py, Some(script), |signals| {
@@ -211,13 +319,13 @@ impl Snapshot {
     }
 
     /// The keys with a prefix, in order, at most `most`.
-    fn keys(&self, py: Python<'_>, prefix: &str, most: usize) -> PyResult<Vec<String>> {
-        self.with(py, |view| view.keys(prefix, most))
+    fn keys(&self, py: Python<'_>, prefix: Text, most: usize) -> PyResult<Vec<String>> {
+        self.with(py, |view| view.keys(&prefix.0, most))
     }
 
     /// The ids of episodes with a prefix, in order, at most `most`.
-    fn episodes(&self, py: Python<'_>, prefix: &str, most: usize) -> PyResult<Vec<String>> {
-        self.with(py, |view| view.episodes(prefix, most))
+    fn episodes(&self, py: Python<'_>, prefix: Text, most: usize) -> PyResult<Vec<String>> {
+        self.with(py, |view| view.episodes(&prefix.0, most))
     }
 
     /// The vector of an item as a numpy array; `None` without one.
@@ -273,7 +381,7 @@ impl Snapshot {
             (None, Some(time)) => view.as_of_time(time),
             _ => Err(Error::Invalid("as_of takes a commit or a time; give one of them".to_owned())),
         })?;
-        Ok(Snapshot::new(past, Arc::clone(&self.register)))
+        Ok(Snapshot::new(past, Arc::clone(&self.path), Arc::clone(&self.register)))
     }
 
     /// Writes the view, or the log up to it, as JSON Lines; returns the numbers of lines and vectors.
@@ -290,14 +398,14 @@ impl Snapshot {
     }
 
     /// A proof of an item as JSON text, signed with a secret key.
-    fn prove(&self, py: Python<'_>, item: &Bound<'_, PyAny>, secret: &str) -> PyResult<String> {
-        let (target, key) = (drafts::target(item)?, proof::signer(py, secret)?);
+    fn prove(&self, py: Python<'_>, item: &Bound<'_, PyAny>, secret: Text) -> PyResult<String> {
+        let (target, key) = (drafts::target(item)?, proof::signer(py, &secret.0)?);
         self.with(py, |view| Ok(view.prove(id_of(view, &target)?, &key)?.to_json()))
     }
 
     /// The signed checkpoint of the view, with a secret key.
-    fn signed_checkpoint(&self, py: Python<'_>, secret: &str) -> PyResult<String> {
-        let key = proof::signer(py, secret)?;
+    fn signed_checkpoint(&self, py: Python<'_>, secret: Text) -> PyResult<String> {
+        let key = proof::signer(py, &secret.0)?;
         self.with(py, |view| view.signed_checkpoint(&key))
     }
 

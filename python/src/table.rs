@@ -1,12 +1,13 @@
 //! Tables: rows with named columns, and cells as Python values.
 
 use crate::columns;
+use crate::pickle::{Reduced, reduced, table_state};
 use crate::values::{Micros, duration};
 use holotype::answer::Table as EngineTable;
 use holotype::cell::Cell;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyTuple};
 use std::sync::Arc;
 
 /// The table of a statement: `columns`, and rows as tuples.
@@ -104,9 +105,55 @@ impl Table {
         self.inner.rows.len()
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyTuple>> {
-        let row = position(index, self.inner.rows.len()).and_then(|at| self.inner.rows.get(at));
-        self.row(py, row.ok_or_else(|| PyIndexError::new_err("there is no such row"))?)
+    /// A row as a tuple, or the rows of a slice as a list.
+    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = index.cast::<PySlice>() {
+            return self.rows(py)?.as_any().get_item(slice);
+        }
+        let row = position(index.extract()?, self.inner.rows.len()).and_then(|at| self.inner.rows.get(at));
+        let row = row.ok_or_else(|| PyIndexError::new_err("there is no such row"))?;
+        Ok(self.row(py, row)?.into_any())
+    }
+
+    fn __contains__(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.rows(py)?.contains(row)
+    }
+
+    fn __reversed__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("builtins")?.call_method1("reversed", (self.rows(py)?,))
+    }
+
+    /// The place of the first row that equals this one.
+    #[pyo3(signature = (value, start=0, stop=isize::MAX))]
+    fn index(&self, py: Python<'_>, value: &Bound<'_, PyAny>, start: isize, stop: isize) -> PyResult<usize> {
+        self.rows(py)?.call_method1("index", (value, start, stop))?.extract()
+    }
+
+    /// The number of rows that equal this one.
+    fn count(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+        self.rows(py)?.call_method1("count", (value,))?.extract()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+
+    fn __hash__(&self) -> u64 {
+        (self.inner.columns.len() as u64) << 32 ^ self.inner.rows.len() as u64
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "table", table_state(py, &self.inner)?)
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, memo: Bound<'py, PyAny>) -> Bound<'py, Self> {
+        // It never changes, so that there is nothing to remember.
+        drop(memo);
+        slf
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -3,12 +3,15 @@
 //! Reading a dict for each trace costs more than the engine needs to record it. Columns are read one list at a time
 //! while the interpreter is held, and become traces on the thread of the transaction, without it.
 
+use crate::drafts::{Field, fields_of, with_fields};
 use crate::errors;
-use crate::values::{matrix, member, micros};
+use crate::values::{micros_and_unit, text_of, type_name, warn_of_unit, whole};
+use crate::vectors::matrix;
 use holotype::embed::HashingEmbedder;
 use holotype::{Kind, NewTrace, Source, Status, Transaction};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFrozenSet, PyMapping, PySet, PyString};
+use std::cell::Cell;
 use std::str::FromStr;
 
 /// Columns of traces, each as long as `texts`.
@@ -25,6 +28,7 @@ pub(crate) struct TraceColumns {
     speaker: Column<String>,
     tool: Column<String>,
     log_id: Column<String>,
+    fields: Column<Vec<Field>>,
     vectors: Option<Vec<Option<Vec<f32>>>>,
 }
 
@@ -36,14 +40,15 @@ enum Column<T> {
     Each(Vec<Option<T>>),
 }
 
-const NAMES: &str = "text, episode, kind, key, step, time, version, status, source, speaker, tool, log_id";
+const NAMES: &str = "text, episode, kind, key, step, time, version, status, source, speaker, tool, log_id, \
+                     fields";
 
 impl TraceColumns {
     /// Reads columns by name, and the vectors as the rows of a matrix.
     pub(crate) fn read(given: &Bound<'_, PyDict>, vectors: Option<&Bound<'_, PyAny>>) -> PyResult<TraceColumns> {
         let py = given.py();
         for name in given.keys() {
-            let name: String = member("a column", "a name that is a str", &name)?;
+            let name = text_of("a column", &name)?;
             if !NAMES.split(", ").any(|known| known == name) {
                 let hint = format!("the columns are {NAMES}");
                 return Err(errors::invalid(py, "unknown-name", &format!("unknown column {name:?}"), &hint));
@@ -51,25 +56,38 @@ impl TraceColumns {
         }
         let texts =
             given.get_item("text")?.ok_or_else(|| errors::invalid(py, "invalid", "text is missing", "give texts"))?;
-        let texts: Vec<String> = member("text", "a list of str", &texts)?;
+        let texts = texts.try_iter()?.enumerate();
+        let texts = texts.map(|(row, text)| text_of(&format!("text[{row}]"), &text?)).collect::<PyResult<Vec<_>>>()?;
         let rows = texts.len();
-        let text = |name: &str| column(given, name, rows, |value| member(name, "a str", value));
-        let vectors = vectors.map(matrix).transpose()?;
+        let text = |name: &str| column(given, name, rows, text_of);
+        let vectors = vectors.map(|vectors| matrix(vectors, rows)).transpose()?;
         if let Some(found) = vectors.as_ref().map(Vec::len).filter(|found| *found != rows) {
             return Err(unequal(py, "vectors", found, rows));
         }
+        // One warning for a column.
+        let unit = Cell::new(None);
+        let time = |_: &str, value: &Bound<'_, PyAny>| {
+            let (micros, found) = micros_and_unit(value)?;
+            if let Some(found) = found
+                && unit.replace(Some(found)).is_none()
+            {
+                warn_of_unit(value, found)?;
+            }
+            Ok(micros)
+        };
         Ok(TraceColumns {
             episode: text("episode")?,
             kind: named(given, "kind", rows)?,
             key: text("key")?,
-            step: column(given, "step", rows, |value| member("step", "a whole number from 0", value))?,
-            time: column(given, "time", rows, micros)?,
+            step: column(given, "step", rows, whole)?,
+            time: column(given, "time", rows, time)?,
             version: text("version")?,
             status: named(given, "status", rows)?,
             source: named(given, "source", rows)?,
             speaker: text("speaker")?,
             tool: text("tool")?,
             log_id: text("log_id")?,
+            fields: column(given, "fields", rows, |_, value| fields_of(value))?,
             vectors,
             texts,
         })
@@ -110,7 +128,8 @@ impl TraceColumns {
         trace = self.status.take(row).into_iter().fold(trace, NewTrace::status);
         trace = self.speaker.take(row).into_iter().fold(trace, NewTrace::speaker);
         trace = self.tool.take(row).into_iter().fold(trace, NewTrace::tool);
-        Ok(self.log_id.take(row).into_iter().fold(trace, NewTrace::log_id))
+        trace = self.log_id.take(row).into_iter().fold(trace, NewTrace::log_id);
+        Ok(self.fields.take(row).into_iter().fold(trace, with_fields))
     }
 }
 
@@ -129,32 +148,47 @@ fn named<T: FromStr<Err = holotype::UnknownName>>(
     name: &str,
     rows: usize,
 ) -> PyResult<Column<T>> {
-    column(given, name, rows, |value| crate::drafts::parse(name, value))
+    column(given, name, rows, crate::drafts::parse)
 }
 
-/// Reads a column: a list or tuple has a value for each row, anything else is the value of all.
+/// Reads a column: a text, bytes, a dict or what cannot be iterated is the value of all rows, anything else has a value
+/// for each row. `read` is given the name of the column, with the row if it fails.
 fn column<T>(
     given: &Bound<'_, PyDict>,
     name: &str,
     rows: usize,
-    read: impl Fn(&Bound<'_, PyAny>) -> PyResult<T>,
+    read: impl Fn(&str, &Bound<'_, PyAny>) -> PyResult<T>,
 ) -> PyResult<Column<T>> {
     let Some(value) = given.get_item(name)?.filter(|value| !value.is_none()) else { return Ok(Column::Same(None)) };
-    let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
-    // A numpy array, or another iterable.
-    let is_list = is_list || !value.is_instance_of::<PyString>() && value.hasattr("__iter__")?;
-    if !is_list {
-        return Ok(Column::Same(Some(read(&value)?)));
+    if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
+        let found = type_name(&value);
+        return Err(errors::wrong_type(
+            given.py(),
+            &format!("{name}: expected a list, found {found}, which has no order"),
+        ));
     }
-    let one = |value: PyResult<Bound<'_, PyAny>>| {
+    let is_one = value.is_instance_of::<PyString>()
+        || value.is_instance_of::<PyBytes>()
+        || value.is_instance_of::<PyByteArray>()
+        || value.cast::<PyMapping>().is_ok();
+    let values = if is_one { None } else { value.try_iter().ok() };
+    let Some(values) = values else { return Ok(Column::Same(Some(read(name, &value)?))) };
+    let mut column = Vec::with_capacity(rows);
+    // An iterator without an end is no longer than one more.
+    for (row, value) in values.take(rows + 1).enumerate() {
         let value = value?;
-        if value.is_none() { Ok(None) } else { read(&value).map(Some) }
-    };
-    let values = value.try_iter()?.map(one).collect::<PyResult<Vec<_>>>()?;
-    if values.len() != rows { Err(unequal(given.py(), name, values.len(), rows)) } else { Ok(Column::Each(values)) }
+        let one = if value.is_none() { None } else { Some(read(name, &value)) };
+        let one = one.map(|read_one| read_one.or_else(|_| read(&format!("{name}[{row}]"), &value)));
+        column.push(one.transpose()?);
+    }
+    match column.len() {
+        found if found > rows => Err(unequal(given.py(), name, format_args!("more than {rows}"), rows)),
+        found if found < rows => Err(unequal(given.py(), name, found, rows)),
+        _ => Ok(Column::Each(column)),
+    }
 }
 
-fn unequal(py: Python<'_>, name: &str, found: usize, rows: usize) -> PyErr {
+fn unequal(py: Python<'_>, name: &str, found: impl std::fmt::Display, rows: usize) -> PyErr {
     let hint = "give one value for each text, or one for all";
     errors::invalid(py, "invalid", &format!("{name}: {found} values for {rows} texts"), hint)
 }

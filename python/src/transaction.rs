@@ -4,8 +4,10 @@ use crate::answer::outputs;
 use crate::drafts::{RecallDraft, TraceDraft, parse, pointer, target};
 use crate::session::Session;
 use crate::snapshot::{GivenLimits, Item, found, limits_of};
+use crate::texts::Text;
 use crate::trace_columns::TraceColumns;
-use crate::values::{Micros, matrix, member, params};
+use crate::values::{Micros, member, params};
+use crate::vectors::matrix;
 use crate::{database, errors};
 use holotype::embed::HashingEmbedder;
 use holotype::{Cancel, Durability, Edge, EpisodeChange, Error, Forget, Mark, Prepared, Status, Target};
@@ -48,7 +50,8 @@ impl Transaction {
     }
 
     /// The keys with a prefix, in order, at most `most`, as the transaction sees them.
-    fn keys(&self, py: Python<'_>, prefix: String, most: usize) -> PyResult<Vec<String>> {
+    fn keys(&self, py: Python<'_>, prefix: Text, most: usize) -> PyResult<Vec<String>> {
+        let Text(prefix) = prefix;
         self.session.call(py, None, None, move |transaction| transaction.snapshot()?.keys(&prefix, most))
     }
 
@@ -71,14 +74,15 @@ impl Transaction {
         traces: &Bound<'_, PyAny>,
         vectors: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<u32>> {
-        let mut rows = vectors.map(matrix).transpose()?.map(Vec::into_iter);
+        let traces = traces.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let mut rows = vectors.map(|rows| matrix(rows, traces.len())).transpose()?.map(Vec::into_iter);
         let mut drafts = Vec::new();
-        for trace in traces.try_iter()? {
+        for trace in traces {
             let row = match &mut rows {
                 Some(rows) => Some(rows.next().ok_or_else(|| unequal(py))?),
                 None => None,
             };
-            drafts.push(TraceDraft::read(&member("a trace", "a dict", &trace?)?, row)?);
+            drafts.push(TraceDraft::read(&member("a trace", "a dict", &trace)?, row)?);
         }
         if rows.is_some_and(|rows| rows.len() > 0) {
             return Err(unequal(py));
@@ -103,7 +107,8 @@ impl Transaction {
 
     /// Remembers a recall or theme; returns its number. `replacing` is the key of the item it takes the place of.
     #[pyo3(signature = (recall, replacing=None))]
-    fn remember(&self, py: Python<'_>, recall: &Bound<'_, PyDict>, replacing: Option<String>) -> PyResult<u32> {
+    fn remember(&self, py: Python<'_>, recall: &Bound<'_, PyDict>, replacing: Option<Text>) -> PyResult<u32> {
+        let replacing = replacing.map(|key| key.0);
         let (draft, embedder) = (RecallDraft::read(recall)?, self.embedder);
         self.session.call(py, None, None, move |transaction| draft.write(transaction, replacing.as_deref(), embedder))
     }
@@ -115,7 +120,7 @@ impl Transaction {
         py: Python<'_>,
         item: &Bound<'_, PyAny>,
         status: &Bound<'_, PyAny>,
-        because: Option<String>,
+        because: Option<Text>,
     ) -> PyResult<()> {
         self.set_mark(py, item, Mark::Status(parse::<Status>("status", status)?), because)
     }
@@ -127,7 +132,7 @@ impl Transaction {
 
     /// Takes an item out of use.
     #[pyo3(signature = (item, because=None))]
-    fn retract(&self, py: Python<'_>, item: &Bound<'_, PyAny>, because: Option<String>) -> PyResult<()> {
+    fn retract(&self, py: Python<'_>, item: &Bound<'_, PyAny>, because: Option<Text>) -> PyResult<()> {
         self.set_mark(py, item, Mark::Inactive, because)
     }
 
@@ -156,14 +161,8 @@ impl Transaction {
     }
 
     /// States a claim of an item.
-    fn claim(
-        &self,
-        py: Python<'_>,
-        item: &Bound<'_, PyAny>,
-        name: String,
-        value: String,
-        is_global: bool,
-    ) -> PyResult<()> {
+    fn claim(&self, py: Python<'_>, item: &Bound<'_, PyAny>, name: Text, value: Text, is_global: bool) -> PyResult<()> {
+        let (Text(name), Text(value)) = (name, value);
         let item = target(item)?;
         self.session.call(py, None, None, move |transaction| {
             let item = transaction.find(&item)?;
@@ -176,12 +175,13 @@ impl Transaction {
     fn episode(
         &self,
         py: Python<'_>,
-        id: String,
-        task: Option<String>,
-        version: Option<String>,
+        id: Text,
+        task: Option<Text>,
+        version: Option<Text>,
         open: Option<bool>,
     ) -> PyResult<()> {
-        let change = EpisodeChange { task, version, open };
+        let Text(id) = id;
+        let change = EpisodeChange { task: task.map(|task| task.0), version: version.map(|version| version.0), open };
         self.session.call(py, None, None, move |transaction| transaction.episode(&id, change))
     }
 
@@ -190,9 +190,10 @@ impl Transaction {
         &self,
         py: Python<'_>,
         items: Vec<Bound<'_, PyAny>>,
-        because: String,
+        because: Text,
         cascade: bool,
     ) -> PyResult<Vec<String>> {
+        let Text(because) = because;
         let targets = items.iter().map(target).collect::<PyResult<Vec<Target>>>()?;
         self.session.call(py, None, None, move |transaction| {
             let ids = targets.iter().map(|target| transaction.find(target)).collect::<Result<Vec<_>, Error>>()?;
@@ -203,7 +204,8 @@ impl Transaction {
     }
 
     /// Changes a setting.
-    fn set(&self, py: Python<'_>, name: String, value: String) -> PyResult<()> {
+    fn set(&self, py: Python<'_>, name: Text, value: Text) -> PyResult<()> {
+        let (Text(name), Text(value)) = (name, value);
         self.session.call(py, None, None, move |transaction| transaction.set(&name, &value))
     }
 
@@ -212,10 +214,11 @@ impl Transaction {
     fn run(
         &self,
         py: Python<'_>,
-        script: &str,
+        script: Text,
         params: Option<&Bound<'_, PyDict>>,
         limits: Option<GivenLimits>,
     ) -> PyResult<Vec<Py<PyAny>>> {
+        let script = script.0.as_str();
         let prepared = Prepared::new(script).map_err(|error| errors::raise(py, &error, Some(script)))?;
         let (params, cancel) = (self::params(params)?, Cancel::new());
         let limits = limits_of(limits)?.cancelled_by(&cancel);
@@ -226,8 +229,8 @@ impl Transaction {
     }
 
     /// Commits; returns number, log position and time of the commit.
-    fn commit(&self, py: Python<'_>, durability: &str) -> PyResult<(u64, u64, Micros)> {
-        let durability: Durability = durability.parse().map_err(|error| errors::raise(py, &error, None))?;
+    fn commit(&self, py: Python<'_>, durability: Text) -> PyResult<(u64, u64, Micros)> {
+        let durability: Durability = durability.0.parse().map_err(|error| errors::raise(py, &error, None))?;
         let commit = self.session.commit(py, durability)?;
         Ok((commit.number, commit.position, Micros(commit.time)))
     }
@@ -253,8 +256,8 @@ impl Transaction {
         Ok(Transaction { session, embedder })
     }
 
-    fn set_mark(&self, py: Python<'_>, item: &Bound<'_, PyAny>, mark: Mark, because: Option<String>) -> PyResult<()> {
-        let item = target(item)?;
+    fn set_mark(&self, py: Python<'_>, item: &Bound<'_, PyAny>, mark: Mark, because: Option<Text>) -> PyResult<()> {
+        let (item, because) = (target(item)?, because.map(|because| because.0));
         self.session.call(py, None, None, move |transaction| {
             let item = transaction.find(&item)?;
             transaction.mark(item, mark, because)

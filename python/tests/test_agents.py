@@ -69,3 +69,27 @@ def test_a_session_is_a_session_and_survives(path: Path) -> None:
         assert row.text == "price=$450 ✈" and row.source == "tool"
     with holotype.open(path) as db:
         assert asyncio.run(HolotypeSession("s", db).get_items()) == ITEMS
+
+
+def test_a_session_takes_half_a_surrogate_pair_and_finds_the_newest(path: Path) -> None:
+    async def main(erase: bool) -> None:
+        with holotype.create(path.with_name(f"{erase}.holo")) as db:
+            session = HolotypeSession("s\ud83d", db, erase=erase)
+            items = [{"role": "user", "content": f"cut \ud83d {number}"} for number in range(9)]
+            await session.add_items(items)
+            assert await session.get_items() == items and await session.get_items(2) == items[-2:]
+            for number in range(8, 3, -1):
+                assert await session.pop_item() == items[number]
+            # Those that were popped are passed over.
+            assert await session.get_items(2) == items[2:4]
+            await session.add_items(items[:1])
+            assert await session.get_items(3) == [*items[2:4], items[0]]
+            assert "cut \ufffd 0" in [row.text for row in db.recall("cut", limit=9)]
+            for wrong in ("text", items[0]):
+                with pytest.raises(TypeError):
+                    await session.add_items(wrong)  # type: ignore[arg-type]
+            await session.clear_session()
+            assert await session.get_items() == [] and await session.pop_item() is None
+
+    for erase in (True, False):
+        asyncio.run(main(erase))

@@ -76,7 +76,8 @@ class Store(MemoryAdapter):  # type: ignore[misc]
     def _records(self, owner: str) -> list[Record]:
         with holotype.open(self._path, read_only=True) as db:
             view = db.snapshot()
-            items = [view.get(key) for key in view.keys(self.prefix(owner))]
+            # Keys count down; numbers of items are in the order in which they were written.
+            items = sorted(view.get_many(view.keys(self.prefix(owner))), key=lambda item: item.id)
         return [Record(seq, _content(item)) for seq, item in enumerate(items)]
 
     def _rewrite(self, records: list[Record]) -> None:
@@ -100,7 +101,7 @@ class Store(MemoryAdapter):  # type: ignore[misc]
             slot = records[record.seq].fields
             records[record.seq].fields = {**record.fields, "key": slot["key"], "episode": slot["episode"]}
         else:
-            records.append(Record(record.seq, {**record.fields, "key": records[-1].fields["key"][:-1] + "f"}))
+            records.append(Record(record.seq, {**record.fields, "key": records[-1].fields["key"][:-1] + "0"}))
         self._rewrite(records)
 
     def delete_raw(self, seq: int) -> None:

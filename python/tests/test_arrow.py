@@ -43,3 +43,20 @@ def test_pandas(db: holotype.Database) -> None:
     frame = pd.DataFrame.from_arrow(db.query("find items return key, trust order by key"))
     assert list(frame["key"]) == ["r1", "t1"]
     assert list(pd.DataFrame(db.recall("UA123").to_dicts())["key"]) == ["t1", "r1"]
+
+
+def test_a_schema_is_the_same_whatever_the_content(db: holotype.Database) -> None:
+    with db.begin() as tx:
+        tx.record("plain", episode="other", key="p1")
+        tx.record("with all", episode="other", key="p2", speaker="ann", version="v1", fields={"n": "7"})
+    attributes = "key, text, step, time, age, speaker, version, tool, active, trust, fields.n, tokens"
+    schemas = {
+        pa.table(db.query(f"find items where {test} return {attributes}")).schema
+        for test in ("key = 'p1'", "key = 'p2'", "key = 'r1'", "key = 'nobody'", "active = true")
+    }
+    assert len(schemas) == 1 and not any(pa.types.is_null(field.type) for field in schemas.pop())
+    answers = [db.recall(text) for text in ("UA123", "plain", "all", "zzz qqq")] + [db.recall("UA123", limit=0)]
+    assert len({pa.table(answer).schema for answer in answers}) == 1
+    assert pa.table(db.query("count items by kind")).schema == pa.table(db.query("count claims by name")).schema.set(
+        0, pa.field("kind", pa.string())
+    )

@@ -16,7 +16,7 @@ from holotype import errors
 
 def test_changes_say_what_each_commit_did(db: holotype.Database) -> None:
     with db.begin() as tx:
-        tx.set("contest.window", "2h")
+        tx.set("recency.half-life", "2h")
         tx.mark("t1", "failed", because="withdrawn")
         tx.update("r1", "UA123 costs $460", sources=["t1"])
         tx.mark_utility("r1", 0.5, rollouts=2)
@@ -31,7 +31,7 @@ def test_changes_say_what_each_commit_did(db: holotype.Database) -> None:
     assert [change.commit for change in changes] == sorted(change.commit for change in changes)
     assert all(change.time == changes[0].time for change in changes if change.commit == 3)
     said = {(change.what, change.item): change.details for change in changes}
-    assert said["set", None] == {"name": "contest.window", "value": "2h"}
+    assert said["set", None] == {"name": "recency.half-life", "value": "2h"}
     assert said["marked", db["t1"].id] == {"status": "failed", "because": "withdrawn"}
     assert said["claimed", db["r1"].id] == {"name": "price", "value": "460"}
     assert ("cited", db["r1"].id) in said

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterator
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from holotype.langchain import (  # noqa: E402
     HolotypeVectorStore,
 )
 from langchain_core.documents import Document  # noqa: E402
-from langchain_core.embeddings import DeterministicFakeEmbedding  # noqa: E402
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings  # noqa: E402
 from langchain_core.indexing import InMemoryRecordManager, index  # noqa: E402
 from langchain_core.messages import AIMessage  # noqa: E402
 from langchain_core.outputs import ChatGeneration  # noqa: E402
@@ -220,3 +221,121 @@ def test_the_cache_keeps_messages_of_chat_models(empty: holotype.Database) -> No
     HolotypeCache(empty).update("What does UA123 cost? " * 50, "model " * 50, answers)
     assert HolotypeCache(empty).lookup("What does UA123 cost? " * 50, "model " * 50) == answers
     assert HolotypeCache(empty).lookup("What does UA123 cost? " * 50, "other") is None
+
+
+class Lengths(Embeddings):
+    """Texts of the same length have the same vector."""
+
+    def embed_query(self, text: str) -> list[float]:
+        return [float(len(text)), 5.0, -3.0]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+
+@pytest.fixture
+def years(path: Path) -> Iterator[HolotypeVectorStore]:
+    with holotype.create(path, space=holotype.Space("lengths", 3)) as db:
+        store = HolotypeVectorStore(db, Lengths())
+        metadata = [{"year": 2000 + n, "lang": "de" if n % 2 else "en"} for n in range(40)]
+        store.add_texts([f"{'x' * n} text" for n in range(40)], [*metadata[:-1], {"lang": None}])
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [
+        ({"lang": "de"}, 19),
+        ({"lang": {"$ne": "de"}}, 21),
+        ({"year": {"$gt": 2030}}, 8),
+        ({"year": {"$gte": 2010, "$lt": 2012}}, 2),
+        ({"year": {"$lte": 2000}}, 1),
+        ({"year": {"$in": [2001, 2002, 1]}}, 2),
+        ({"year": {"$nin": [2001, 2002]}}, 38),
+        ({"$and": [{"lang": "en"}, {"year": {"$lt": 2004}}]}, 2),
+        ({"$or": [{"year": 2003}, {"year": 2005}]}, 2),
+        ({"$not": {"lang": "de"}}, 21),
+        ({"year": "2001"}, 1),
+        ({"year": {"$gt": "a"}}, 0),
+        ({"nothing": 1}, 0),
+        (lambda document: document.metadata.get("year") == 2007, 1),
+        (None, 40),
+    ],
+)
+def test_a_filter_finds_all_that_pass(years: HolotypeVectorStore, wanted: Any, count: int) -> None:
+    assert len(years.similarity_search("text", k=50, filter=wanted)) == count
+    nearest = years.similarity_search("text", k=2, filter=wanted)
+    assert len(nearest) == min(count, 2)
+    differing = years.max_marginal_relevance_search("text", k=2, fetch_k=10, filter=wanted)
+    assert len(differing) == min(count, 2)
+    assert len(years.as_retriever(search_kwargs={"k": 3, "filter": wanted}).invoke("text")) == min(count, 3)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"year": {"$above": 1}}, {"$xor": [{}]}, {"year": {"$in": 5}}, {"$or": {"a": 1}}, "de"]
+)
+def test_a_wrong_filter_is_named(years: HolotypeVectorStore, wrong: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        years.similarity_search("text", filter=wrong)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot", "l2"])
+def test_relevance_is_from_0_to_1(path: Path, metric: Any) -> None:
+    with holotype.create(path, space=holotype.Space("lengths", 3, metric=metric)) as db:
+        store = HolotypeVectorStore(db, Lengths())
+        store.add_texts(["a", "abcdef", "x" * 30, "y" * 100])
+        for words in (0.0, 2.0):
+            found = store.similarity_search_with_relevance_scores("abcdef", k=4, words=words)
+            assert len(found) == 4 and all(0 <= score <= 1 for _, score in found)
+        threshold = {"score_threshold": 0.5, "k": 1}
+        assert store.as_retriever(search_type="similarity_score_threshold", search_kwargs=threshold).invoke("abcdef")
+    away = path.with_name("away.holo")
+    with holotype.create(away, space=holotype.Space("lengths", 3)) as db:
+        store = HolotypeVectorStore(db, Lengths())
+        # At a right angle: it has nothing to do with the question.
+        with db.begin() as tx:
+            fields = {"id": "o", "metadata": "{}"}
+            tx.record("other", episode="langchain/documents", vector=[0.0, 3.0, 5.0], fields=fields)
+        assert store.similarity_search_with_relevance_scores("", k=1)[0][1] == pytest.approx(0, abs=1e-6)
+
+
+def test_metadata_comes_back_as_it_was(path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    metadata = {
+        "when": datetime(2026, 1, 5, tzinfo=timezone.utc), "day": date(2026, 1, 5), "set": {1}, "tuple": (1, 2),
+        "bytes": b"\xff", "$type": "x", "$value": 1, "none": None, "half": "cut \ud83d", "deep": {"a": [{"b": None}]},
+    }  # fmt: skip
+    numbers = {"int": np.int64(3), "float": np.float32(0.5), "bool": np.bool_(True), "array": np.arange(3)}
+    with holotype.create(path, space=holotype.Space("lengths", 3)) as db:
+        store = HolotypeVectorStore(db, Lengths())
+        store.add_texts(["cut \ud83d here"], [{**metadata, **numbers}], ids=["\udc88"])
+        found = store.get_by_ids(["\udc88"])[0]
+        assert found.page_content == "cut \ud83d here" and found.id == "\udc88"
+        assert found.metadata == {**metadata, "int": 3, "float": 0.5, "bool": True, "array": [0, 1, 2]}
+        assert store.similarity_search("x", filter={"when": {"$gte": "2026-01-01"}})
+        for wrong, message in (({"a": object()}, r"metadatas\[0\]\['a'\]"), ({"a": cycle()}, "nested")):
+            with pytest.raises(holotype.InputError, match=message):
+                store.add_texts(["x"], [wrong])
+        with pytest.raises(TypeError, match=r"texts\[1\]"):
+            store.add_texts(["x", 7])  # type: ignore[list-item]
+        for call in (store.add_texts, store.delete, store.get_by_ids):
+            with pytest.raises(TypeError, match="expected a list of"):
+                call("abc")  # type: ignore[arg-type]
+
+
+def cycle() -> Any:
+    members: list[Any] = []
+    members.append(members)
+    return members
+
+
+def test_of_texts_with_one_id_the_last_counts(path: Path) -> None:
+    with holotype.create(path, space=holotype.Space("lengths", 3)) as db:
+        store = HolotypeVectorStore(db, Lengths())
+        for n in range(5):
+            store.add_texts(["a", f"b{n}"], ids=["1", "1"])
+        assert [document.page_content for document in store.get_by_ids(["1"])] == ["b4"]
+        assert len(store.similarity_search("b", k=9)) == 1
+        store.delete(["1"])
+        store.add_texts(["again"], ids=["1"])
+        assert store.get_by_ids(["1"])[0].page_content == "again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ pytest.importorskip("langgraph.checkpoint.base")
 
 from holotype.langgraph import HolotypeSaver, HolotypeStore  # noqa: E402
 from langgraph.checkpoint.base import empty_checkpoint  # noqa: E402
+
+CONFIG = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
 
 @pytest.mark.parametrize("erase", [True, False])
@@ -154,5 +157,53 @@ def test_the_store_keeps_times_and_refuses_unknown_operators(db: holotype.Databa
     assert first is not None and second is not None
     assert second.created_at == first.created_at and second.updated_at >= first.updated_at
     with pytest.raises(ValueError, match="unknown operator"):
-        store.search(("u",), filter={"v": {"$in": [1]}})
+        store.search(("u",), filter={"v": {"$above": 1}})
+    assert [found.key for found in store.search(("u",), filter={"v": {"$in": [1, 2]}})] == ["k"]
     assert asyncio.run(store.aget(("u",), "k")).value == {"v": 2}
+
+
+def test_a_comparison_skips_what_has_no_such_value(db: holotype.Database) -> None:
+    store = HolotypeStore(db)
+    store.put(("docs",), "b", {})
+    scores: dict[str, Any] = {"a": 10, "c": None, "d": "high", "e": True}
+    for key, score in scores.items():
+        store.put(("docs",), key, {"score": score})
+    for sign, keys in (("$gt", ["a"]), ("$lt", []), ("$ne", ["a", "b", "c", "d", "e"])):
+        found = store.search(("docs",), filter={"score": {sign: 5}})
+        assert sorted(item.key for item in found) == keys
+
+
+def test_a_store_takes_what_a_dict_takes(db: holotype.Database) -> None:
+    store = HolotypeStore(db)
+    value = {"when": datetime(2026, 1, 5), "half": "cut \ud83d", "tuple": (1, {2}), "bytes": b"\x00\xff"}
+    store.put(("a\ud83d",), "k\udc88", value)
+    found = store.get(("a\ud83d",), "k\udc88")
+    assert found is not None and found.value == value and found.key == "k\udc88" and found.namespace == ("a\ud83d",)
+    assert store.list_namespaces() == [("a\ud83d",)]
+    with pytest.raises(holotype.InputError, match="the value of 'bad'"):
+        store.put(("a",), "bad", {"x": object()})
+
+
+def test_namespaces_of_deleted_values_are_gone(db: holotype.Database) -> None:
+    for erase in (True, False):
+        store = HolotypeStore(db, erase=erase)
+        for number in range(3):
+            store.put(("n", str(erase), str(number)), "first", {"v": 1})
+            store.put(("n", str(erase), str(number)), "second", {"v": 1})
+        store.delete(("n", str(erase), "0"), "first")
+        store.delete(("n", str(erase), "1"), "first")
+        store.delete(("n", str(erase), "1"), "second")
+        assert store.list_namespaces(prefix=("n", str(erase))) == [("n", str(erase), number) for number in ("0", "2")]
+
+
+def test_a_path_is_a_connection(path: Path) -> None:
+    with HolotypeStore.from_conn_string(str(path)) as store:
+        store.put(("n",), "k", {"v": 1})
+    with HolotypeSaver.from_conn_string(str(path)) as saver:
+        saver.put(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        assert saver.get_tuple(CONFIG) is not None
+        for wrong in (saver.prune, saver.delete_for_runs):
+            with pytest.raises(TypeError, match="expected a list of ids"):
+                wrong("abc")
+    with HolotypeStore.from_conn_string(str(path)) as store:
+        assert store.get(("n",), "k").value == {"v": 1}

@@ -18,7 +18,7 @@ def test_a_row_carries_its_evidence(db: holotype.Database) -> None:
     assert (citation.start, citation.end) == (6, 16)
     assert citation.cite is not None and citation.cite.startswith("[[CITE tool=search_flights log=trip-42 step=0")
     assert answer[0].parts["words"] > 0
-    assert answer.covered and answer.commit == 2
+    assert answer.answerable and answer.commit == 2
 
 
 def test_a_failed_source_takes_its_facts_out_of_answers(db: holotype.Database) -> None:

@@ -190,9 +190,11 @@ impl Grouper<'_, '_> {
         let mut new = Vec::new();
         for id in found.into_iter().map(ItemId).filter(|id| frames.place_of(*id).is_none()) {
             let Some(text) = frame_text(self.snapshot, id)? else { continue };
+            let scalars = self.snapshot.state.attributes.scalars(id, layer, self.plan.reads())?;
             // It is found by its words; nothing tells that it is less similar than the seed.
+            let (match_path, relaxed) = (MatchPath::newest(), Vec::new());
             let scored =
-                Scored { id, score: last, match_path: MatchPath::newest(), cosine: similarity, ..seed.scored.clone() };
+                Scored { id, scalars, score: last, cosine: similarity, match_path, relaxed, ..seed.scored.clone() };
             let member = self.member(scored, text)?;
             if let Some(relation) = self.relation(seed, &member)? {
                 new.push(Member { relation: Some(relation), ..member });

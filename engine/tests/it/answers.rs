@@ -3,7 +3,7 @@
 use holotype::answer::{Answer, Order, Output, Row};
 use holotype::query::Params;
 use holotype::time::FixedClock;
-use holotype::{Durability, Holotype, NewTrace, Options, Source, Space, Status};
+use holotype::{Durability, Holotype, NewTrace, Options, Source, Space, Status, tokens};
 use holotype_storage::vfs::SimVfs;
 use std::sync::Arc;
 
@@ -241,4 +241,26 @@ fn rows_come_with_an_answer_that_is_not_answerable_unless_it_abstains() {
     assert!(!none.answerable && none.rows.is_empty());
     let found = ask(&database, "recall 'What does Ann like?' limit 2 abstain");
     assert!(found.answerable && found.rows[0].key == "s1");
+}
+
+#[test]
+fn a_row_that_is_longer_than_its_best_candidate_counts_whole_against_the_budget() {
+    let database = database(None);
+    // Enough of them that the newest is found by its words alone, and it is longer than the others.
+    let mut script = String::new();
+    for nth in 0..300 {
+        script += &format!("record turn 'locker L7 opens with code {nth}' in episode 'e' with key = 'k{nth}';");
+    }
+    script += "record turn 'locker L7 opens with code one million two hundred and thirty thousand' in episode 'e'
+        with key = 'last'";
+    database.query(&script, &Params::new()).unwrap();
+    let mut is_shown = false;
+    for budget in 5..60 {
+        let answer = ask(&database, &format!("recall 'which code does locker L7 open with' budget {budget} tokens"));
+        let of_lines = |row: &Row| row.lines.iter().map(|line| tokens::count(&line.text)).sum::<u32>();
+        let used: u32 = answer.rows.iter().map(|row| row.tokens + of_lines(row)).sum();
+        assert!(used <= budget, "{used} of {budget}");
+        is_shown |= keys(&answer).first().is_some_and(|key| *key == "last");
+    }
+    assert!(is_shown);
 }
