@@ -3,18 +3,28 @@
 //!
 //! The names of a question are its words of letters and digits (`UA123`) and its capitalised words, but for those that
 //! open a sentence or say when. If half of them or more occur nowhere in scope, neither in a text nor as a speaker, the
-//! question is about something else, however near the nearest row is.
+//! question is about something else, however near the nearest row is. So it is if one code does not occur whole.
 //!
-//! Cost: one look-up in the word index for each name.
+//! In some languages every noun has a capital: where a third of the longer words of the rows do, capitals name nothing.
+//!
+//! Cost: one look-up in the word index for each name, and the texts of [`CODE_TEXTS`] items for a code.
 
 use super::plan::Plan;
 use super::select::Selection;
 use super::words::WordIndexes;
 use crate::Result;
-use crate::model::item::Layer;
+use crate::model::item::{ItemId, Layer};
 use crate::model::plural::counted;
-use crate::read::snapshot::Snapshot;
+use crate::read::snapshot::{Snapshot, is_damage};
 use crate::state::attributes::{Column, ValueTest};
+use holotype_index::words::WordQuery;
+
+/// Texts that are searched for a code whose parts they have: `UA 123` for `UA123`.
+const CODE_TEXTS: usize = 8;
+/// Words of rows that tell whether nouns have capitals, their letters, and the share of them.
+const CAPITAL_WORDS: usize = 20;
+const CAPITAL_LETTERS: usize = 4;
+const CAPITAL_SHARE: f64 = 0.35;
 
 /// Names that a note lists.
 const MOST_NAMED: usize = 3;
@@ -60,13 +70,39 @@ pub(super) fn names(text: &str) -> Vec<&str> {
         let owns = behind.is_some_and(|behind| !behind.starts_with(char::is_alphanumeric))
             && !CONTRACTED.iter().any(|contracted| contracted.eq_ignore_ascii_case(word));
         let is_capitalised = word.starts_with(char::is_uppercase) && word.len() > 1 && !CALENDAR.contains(&word);
-        let is_code = word.contains(char::is_alphabetic) && word.contains(|c: char| c.is_ascii_digit());
-        if is_code || (is_capitalised && (owns || !begins)) {
+        if is_code(word) || (is_capitalised && (owns || !begins)) {
             names.push(word);
         }
         (begins, rest) = (false, after);
     }
     names
+}
+
+/// True for a word of digits and of letters that have a case: `2015年` is none.
+fn is_code(word: &str) -> bool {
+    word.contains(|c: char| c.is_lowercase() || c.is_uppercase()) && word.contains(|c: char| c.is_ascii_digit())
+}
+
+/// True for a code that names one thing: `UA123`, `4XGCCM`; not `8pm`, `3rd`.
+fn is_strict_code(word: &str) -> bool {
+    is_code(word) && word.chars().count() >= CAPITAL_LETTERS && word.contains(|c: char| c.is_uppercase())
+}
+
+/// True if so many longer words inside of sentences have capitals that capitals name nothing.
+fn has_capital_nouns<'t>(texts: impl Iterator<Item = &'t str>) -> bool {
+    let (mut words, mut capitals) = (0_usize, 0_usize);
+    for text in texts {
+        let mut begins = true;
+        for word in text.split_whitespace() {
+            let letters = word.trim_matches(|c: char| !c.is_alphanumeric());
+            if !begins && letters.chars().count() >= CAPITAL_LETTERS && letters.chars().all(char::is_alphabetic) {
+                words += 1;
+                capitals += usize::from(letters.starts_with(char::is_uppercase));
+            }
+            begins = word.ends_with(['.', '!', '?', ':']);
+        }
+    }
+    words >= CAPITAL_WORDS && capitals as f64 >= CAPITAL_SHARE * words as f64
 }
 
 /// The reason why what is stored may not answer a question; `None` if nothing speaks against it.
@@ -80,16 +116,20 @@ pub(super) fn doubt(
         return Ok(Some("Nothing in scope matches the question.".to_owned()));
     }
     let Some(text) = plan.text.as_deref().filter(|_| plan.weights.groups) else { return Ok(None) };
-    let names = names(text);
+    let mut names = names(text);
+    if has_capital_nouns(selection.rows.iter().map(|row| row.content.text())) {
+        names.retain(|name| is_code(name));
+    }
     let mut missing = Vec::new();
     for name in &names {
         if !occurs(snapshot, plan, words, name)? {
             missing.push(*name);
         }
     }
+    let is_enough = missing.len() * 2 >= names.len() || missing.iter().any(|name| is_strict_code(name));
     // Looking a name up finds damage. Where words are damaged, a name that is not found may be there all the same.
     let is_damaged = Layer::ALL.iter().any(|layer| snapshot.state.damaged_words(*layer) > 0);
-    Ok((!is_damaged && !missing.is_empty() && missing.len() * 2 >= names.len()).then(|| note(&missing)))
+    Ok((!is_damaged && !missing.is_empty() && is_enough).then(|| note(&missing)))
 }
 
 /// Says that nothing in scope names what a question names.
@@ -102,6 +142,9 @@ fn note(missing: &[&str]) -> String {
 }
 
 fn occurs(snapshot: &Snapshot, plan: &Plan, words: &WordIndexes, name: &str) -> Result<bool> {
+    if is_code(name) {
+        return code_occurs(snapshot, plan, words, name);
+    }
     let asked = words.ask(Some(name));
     for layer in Layer::ALL {
         if let Some(scorer) = asked.of(*layer)?
@@ -115,6 +158,31 @@ fn occurs(snapshot: &Snapshot, plan: &Plan, words: &WordIndexes, name: &str) -> 
     let test = ValueTest::Range(speaker, speaker);
     let said = state.attributes.select_values(Column::Speaker, state.bound(), test)?;
     Ok(!said.and(&plan.visible).is_empty())
+}
+
+/// True if a code occurs whole, or in parts beside each other.
+fn code_occurs(snapshot: &Snapshot, plan: &Plan, words: &WordIndexes, code: &str) -> Result<bool> {
+    let analyzer = words.analyzer();
+    let squeezed =
+        |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    let wanted = squeezed(code);
+    for layer in Layer::ALL {
+        let index = words.index(*layer);
+        let (whole, _) = WordQuery::from_words(&analyzer, [code]);
+        if !index.scorer(&whole)?.top(Some(&plan.visible), 1)?.is_empty() {
+            return Ok(true);
+        }
+        let Some(parts) = WordQuery::from_parts(&analyzer, code) else { continue };
+        for id in index.scorer(&parts)?.newest_with_all(&plan.visible, CODE_TEXTS)? {
+            match snapshot.content(ItemId(id)) {
+                Ok(content) if squeezed(content.text()).contains(&wanted) => return Ok(true),
+                Ok(_) => {}
+                Err(error) if is_damage(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]

@@ -106,6 +106,14 @@ impl WordQuery {
         (Self { terms }, of_texts)
     }
 
+    /// The parts of a word of letters and digits, `ua` and `123` of `UA123`; `None` if it has none.
+    pub fn from_parts(analyzer: &Analyzer, word: &str) -> Option<Self> {
+        let parts = analyzer.analyze(word).into_iter().filter(|(_, role)| matches!(role, Role::Part { .. }));
+        let terms: Vec<QueryTerm> =
+            parts.map(|(key, _)| QueryTerm { key: key.into(), weight: WORD_WEIGHT, stem: None }).collect();
+        (!terms.is_empty()).then_some(Self { terms })
+    }
+
     /// Its terms.
     pub fn terms(&self) -> &[QueryTerm] {
         &self.terms
