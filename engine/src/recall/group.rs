@@ -22,10 +22,10 @@ use super::candidates::MatchPath;
 use super::offers::Offer;
 use super::plan::Plan;
 use super::rank::Scored;
-use super::texts::{LayerWeights, PairWeights, Weights, frame_text};
+use super::texts::{LayerWeights, PairWeights, Weights, frame_text, named_claims};
 use super::words::WordIndexes;
 use crate::Result;
-use crate::memory::frames::{Asked, Compared, FrameText, Relation, relate};
+use crate::memory::frames::{Asked, Compared, FrameText, LONG, Relation, relate};
 use crate::model::item::{Attributes, ItemId, Kind, Source, Status};
 use crate::read::snapshot::Snapshot;
 use crate::state::conflicts::is_newer;
@@ -50,6 +50,8 @@ pub(super) struct Member {
     pub(super) text: Arc<FrameText>,
     /// Its relation to the seed; `None` for the seed.
     pub(super) relation: Option<Relation>,
+    /// The names of its structured claims that the question has whole.
+    claims: Vec<Box<[u32]>>,
 }
 
 impl Member {
@@ -124,7 +126,8 @@ impl Grouper<'_, '_> {
 
     fn member(&self, scored: Scored, text: Arc<FrameText>) -> Result<Member> {
         let attributes = self.snapshot.state.attributes(scored.id)?;
-        Ok(Member { scored, attributes, text, relation: None })
+        let claims = named_claims(self.snapshot, self.asked, &text, &scored)?;
+        Ok(Member { scored, attributes, text, relation: None, claims })
     }
 
     /// The first frame whose seed a candidate is related to.
@@ -146,13 +149,40 @@ impl Grouper<'_, '_> {
         if other.attributes.layer() != layer {
             return Ok(None);
         }
+        // Of two short records one of which says what is asked, the other says something else of the subject. A long
+        // one may have gained a field.
+        let is_record = |member: &Member| !member.text.claims.is_empty() && member.text.tokens.len() < LONG;
+        if is_record(seed) && is_record(other) && seed.claims.is_empty() != other.claims.is_empty() {
+            return Ok(None);
+        }
         let items = [seed.scored.id, other.scored.id];
         let of_layer = self.weights.of_layer(layer)?;
         let mut weigh = PairWeights { snapshot: self.snapshot, weights: self.weights, layer, of_layer, items };
-        relate(self.asked, seed.compared(), other.compared(), &mut weigh)
+        let found = relate(self.asked, seed.compared(), other.compared(), &mut weigh)?;
+        if !self.shares_claim(seed, other)? {
+            return Ok(found);
+        }
+        Ok(Some(match found {
+            Some(Relation::Restatement) => Relation::Restatement,
+            Some(relation) if !relation.differences().is_empty() => Relation::Variant(relation.differences().to_vec()),
+            _ => Relation::Claim,
+        }))
     }
 
-    /// True if a statement has all that the question names of the first row, and is of worse status or a guess.
+    /// True if two statements claim something of one name that the question has whole, and neither cites the other.
+    fn shares_claim(&self, seed: &Member, other: &Member) -> Result<bool> {
+        if !seed.claims.iter().any(|name| other.claims.contains(name)) {
+            return Ok(false);
+        }
+        let cites = |from: &Member, to: &Member| {
+            let sources = self.snapshot.state.sources(from.scored.id, from.attributes.layer())?;
+            Ok::<bool, crate::Error>(sources.contains(&to.scored.id))
+        };
+        Ok(!cites(seed, other)? && !cites(other, seed)?)
+    }
+
+    /// True if a statement has all that the question names of the first row, or its claim, and is of worse status or a
+    /// guess.
     fn is_weaker(&self, first: &Member, other: &Member) -> Result<bool> {
         let (a, b) = (&first.attributes, &other.attributes);
         let is_guess = |of: &Attributes| matches!(of.source, Some(Source::Assistant | Source::System));
@@ -162,15 +192,25 @@ impl Grouper<'_, '_> {
             return Ok(false);
         }
         let of_layer = self.weights.of_layer(a.layer())?;
-        let needed = self.named(&first.text, of_layer);
-        Ok(needed.len() >= MIN_SHARED_NAMES && needed.is_subset(&self.named(&other.text, of_layer)))
+        let said = self.named(&other.text, of_layer);
+        let has_all = |needed: &BTreeSet<u32>| needed.len() >= MIN_SHARED_NAMES && needed.is_subset(&said);
+        let claim = first.claims.first().map(|name| name.iter().copied().collect());
+        Ok(has_all(&self.named(&first.text, of_layer)) || claim.is_some_and(|claim| has_all(&claim)))
     }
 
     /// The stems of a text that the question names.
     fn named(&self, text: &FrameText, weights: &LayerWeights) -> BTreeSet<u32> {
-        let tokens = text.tokens.iter().filter(|token| !token.is_single && self.asked.words.contains_key(&token.stem));
-        let named = tokens.filter(|token| token.has_digit || weights.of_question(token.stem) >= NEEDED_WEIGHT);
-        named.map(|token| token.stem).collect()
+        let mut named = BTreeSet::new();
+        for token in text.tokens.iter().filter(|token| !token.is_single) {
+            if let Some(parts) = self.asked.joined.get(&token.stem) {
+                named.extend(parts.iter().filter(|stem| weights.of_question(**stem) >= NEEDED_WEIGHT));
+            }
+            let is_asked = self.asked.words.contains_key(&token.stem);
+            if is_asked && (token.has_digit || weights.of_question(token.stem) >= NEEDED_WEIGHT) {
+                named.insert(token.stem);
+            }
+        }
+        named
     }
 
     /// Adds the newest items of the first frame.
@@ -210,7 +250,7 @@ impl Grouper<'_, '_> {
         let (near, slots) = self.plan.frame_margins;
         let is_near = |member: &Member, margin: f32| member.scored.cosine >= seed.scored.cosine - margin;
         let may_lead = |member: &Member| match &member.relation {
-            None | Some(Relation::Restatement | Relation::Variant(_)) => true,
+            None | Some(Relation::Restatement | Relation::Variant(_) | Relation::Claim) => true,
             Some(Relation::Near(_)) => is_near(member, near),
             Some(Relation::Slots(_)) => is_near(member, slots),
             Some(Relation::Qualified(_) | Relation::Weaker) => false,

@@ -136,7 +136,7 @@ impl<'a> Logs<'a> {
         }
         let mut log = None;
         let attributes = &self.snapshot.state.attributes;
-        let lends = !self.plan.weights.context_of_turns || attributes.kind(ItemId(id))? == Kind::Turn;
+        let lends = self.plan.weights.context_of_calls || attributes.kind(ItemId(id))? != Kind::Call;
         if lends && self.plan.traces.contains(id) {
             log = Some(attributes.log(ItemId(id))?);
         }

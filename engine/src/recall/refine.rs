@@ -12,8 +12,7 @@
 use super::group::GROUPED;
 use super::offers::{Offer, Offers};
 use super::plan::Plan;
-use super::rank::Scored;
-use super::texts::{frame_text, name_stems};
+use super::texts::{frame_text, named_claims};
 use crate::Result;
 use crate::memory::frames::{Asked, FrameText};
 use crate::model::item::Kind;
@@ -40,7 +39,7 @@ pub(super) fn refine(snapshot: &Snapshot, plan: &Plan, asked: &Asked, offers: &m
         if codes > 0 && snapshot.state.attributes.kind(offer.scored.id)? == Kind::Call {
             named += CODE_IN_CALL;
         }
-        if names_claim(snapshot, asked, text, &offer.scored)? {
+        if !named_claims(snapshot, asked, text, &offer.scored)?.is_empty() {
             named += NAMED_CLAIM;
         }
         offer.scored.parts.words += plan.weights.words * named;
@@ -54,15 +53,4 @@ pub(super) fn refine(snapshot: &Snapshot, plan: &Plan, asked: &Asked, offers: &m
 fn codes_of(asked: &Asked, text: &FrameText) -> usize {
     let has = |code: &&u32| text.tokens.iter().any(|token| token.stem == **code);
     asked.codes.iter().filter(has).count()
-}
-
-/// True if the question has every word of the name of a claim of the item.
-fn names_claim(snapshot: &Snapshot, asked: &Asked, text: &FrameText, scored: &Scored) -> Result<bool> {
-    let state = &snapshot.state;
-    let is_turn = || Ok::<bool, crate::Error>(state.attributes.kind(scored.id)? == Kind::Turn);
-    if state.has_stated_claims(scored.id)? {
-        let stated = state.stated_claims_of(scored.id)?;
-        return Ok(stated.iter().any(|claim| asked.names(&name_stems(&claim.name))) && !is_turn()?);
-    }
-    Ok(text.claims.iter().any(|name| asked.names(name)) && !is_turn()?)
 }

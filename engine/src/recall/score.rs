@@ -42,8 +42,8 @@ pub(crate) struct Weights {
     pub(crate) return_score: f32,
     pub(crate) context: f32,
     pub(crate) conflict: f32,
-    /// Only turns lend words to their neighbours, and only to turns.
-    pub(crate) context_of_turns: bool,
+    /// Calls of tools lend words to their neighbours, too, as turns and observations do.
+    pub(crate) context_of_calls: bool,
     /// Candidates of one frame are one row with lines, and what a question names is preferred (`recall::refine`).
     pub(crate) groups: bool,
     half_life: HalfLife,
@@ -85,7 +85,7 @@ impl Weights {
                 recency: 0.0,
                 source: 0.5,
                 context: 1.0,
-                context_of_turns: true,
+                context_of_calls: false,
                 conflict: 0.0,
                 groups: true,
                 statuses: [0.0, -0.03, -1.0],
@@ -109,7 +109,7 @@ impl Weights {
             return_score: 0.0,
             context: 0.0,
             conflict: 1.0,
-            context_of_turns: false,
+            context_of_calls: true,
             groups: false,
             half_life: HalfLife::Clock(settings::half_life(state)?),
             statuses: [0.0, -0.1, -1.0],

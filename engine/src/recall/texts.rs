@@ -1,9 +1,10 @@
 //! The texts of candidates as frames compare them: read once, kept between questions (`memory::frames`).
 
+use super::rank::Scored;
 use super::words::WordIndexes;
 use crate::Result;
 use crate::memory::frames::{Asked, FrameText, Weigh, each_token, stem_hash};
-use crate::model::item::{ItemId, Layer};
+use crate::model::item::{ItemId, Kind, Layer};
 use crate::read::snapshot::{Snapshot, is_damage};
 use foldhash::fast::RandomState;
 use std::cell::OnceCell;
@@ -36,7 +37,7 @@ pub(super) fn frame_text(snapshot: &Snapshot, id: ItemId) -> Result<Option<Arc<F
 }
 
 /// The stems of the name of a claim, `price of ua123`.
-pub(super) fn name_stems(name: &str) -> Box<[u32]> {
+fn name_stems(name: &str) -> Box<[u32]> {
     let mut stems = Vec::new();
     each_token(name, |token, _| {
         if token.folded != JOINER {
@@ -44,6 +45,25 @@ pub(super) fn name_stems(name: &str) -> Box<[u32]> {
         }
     });
     stems.into_boxed_slice()
+}
+
+/// The names of the structured claims of an item that the question has whole; of turns none.
+pub(super) fn named_claims(
+    snapshot: &Snapshot,
+    asked: &Asked,
+    text: &FrameText,
+    scored: &Scored,
+) -> Result<Vec<Box<[u32]>>> {
+    let state = &snapshot.state;
+    let named: Vec<Box<[u32]>> = match state.has_stated_claims(scored.id)? {
+        true => {
+            let stated = state.stated_claims_of(scored.id)?;
+            stated.iter().map(|claim| name_stems(&claim.name)).filter(|name| asked.names(name)).collect()
+        }
+        false => text.claims.iter().filter(|name| asked.names(name)).cloned().collect(),
+    };
+    let is_turn = !named.is_empty() && state.attributes.kind(scored.id)? == Kind::Turn;
+    Ok(if is_turn { Vec::new() } else { named })
 }
 
 /// The weights of words in each layer, for one question.

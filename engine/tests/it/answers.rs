@@ -264,3 +264,43 @@ fn a_row_that_is_longer_than_its_best_candidate_counts_whole_against_the_budget(
     }
     assert!(is_shown);
 }
+
+#[test]
+fn records_of_one_claim_in_several_forms_are_one_row() {
+    let database = database(None);
+    let script = r#"
+        record call 'search_flights(flight UA281): price = $548' in episode 'e'
+          with key = 'old', tool = 'search_flights', status = success;
+        record call 'search_flights({"id": "UA281"}) = price=$543' in episode 'e'
+          with key = 'new', tool = 'search_flights', status = success;
+        record call 'search_flights(flight UA281): departure time = 10:39' in episode 'e'
+          with key = 'time', tool = 'search_flights', status = success"#;
+    database.query(script, &Params::new()).unwrap();
+    let answer = ask(&database, "recall 'What is the price of flight UA281?'");
+    assert_eq!(keys(&answer)[0], "new");
+    assert_eq!(lines(&answer.rows[0])[0].1, "old");
+    assert!(keys(&answer).contains(&"time"), "another attribute is a row of its own: {answer:?}");
+    let answer = ask(&database, "recall 'Tell me the departure time of flight UA281'");
+    assert_eq!(keys(&answer)[0], "time");
+}
+
+#[test]
+fn a_code_occurs_whole_or_in_parts_beside_each_other() {
+    let database = told(&["The locker QQ 7 has 7 shelves.", "Flight UA 123 leaves at 9.", "We meet at 8 in room XZ."]);
+    let is_answerable = |question: &str| ask(&database, &format!("recall '{question}'")).answerable;
+    assert!(is_answerable("When does UA123 leave?"));
+    assert!(!is_answerable("What is in locker QQ7XZ1?"));
+    assert!(!is_answerable("When does UA124 leave?"));
+}
+
+#[test]
+fn capitals_of_a_language_with_capital_nouns_name_nothing() {
+    let database = told(&[
+        "Der Vertrag der Wohnung nennt eine Miete von 850 Euro im Monat und verlangt eine hohe Kaution vom Mieter.",
+        "Meine Nachbarin verkauft ihren Wagen, weil die Werkstatt zu viel Geld für neue Bremsen und Reifen verlangt.",
+        "Die Hausverwaltung schickt jeden Winter einen Brief über Heizung, Fenster und die Reinigung der Treppe.",
+    ]);
+    assert!(ask(&database, "recall 'Wie hoch ist der Mietpreis laut Vertrag?'").answerable);
+    let database = told(&["The contract of the flat says that the rent is 850 euros and that a deposit is needed."]);
+    assert!(!ask(&database, "recall 'What does the contract with Miller say?'").answerable);
+}

@@ -22,5 +22,6 @@ mod align;
 mod relation;
 mod tokens;
 
+pub(crate) use align::LONG;
 pub(crate) use relation::{Asked, Compared, Relation, Weigh, relate};
 pub(crate) use tokens::{FrameText, each_token, stem_hash};

@@ -7,6 +7,7 @@
 //! | variant | replacements, or insertions of common words inside; *anchored* | yes |
 //! | near | the same, not anchored, one difference | if its similarity is near that of the seed |
 //! | slots | the same, not anchored, several differences | likewise, nearer |
+//! | claim | structured claims of one name that the question has whole, in any form (`recall::group`) | yes |
 //! | qualified | an insertion at an end, or of a rarer word inside, in texts under 30 tokens | never |
 //!
 //! **The subject must not differ.** Two statements are of different frames if a differing token of either has its stem
@@ -38,6 +39,8 @@ const ANCHOR_DOCUMENTS: u64 = 100;
 /// Weight below which an inserted word qualifies nothing.
 const LIGHT_WEIGHT: f32 = 0.35;
 
+/// Words of a question that an identifier joins, at most.
+const MAX_JOINED: usize = 3;
 /// Letters of a part of an identifier that names something alone: `garcia` of `aarav_garcia_1177`.
 const MIN_PART_CHARS: usize = 3;
 
@@ -48,6 +51,8 @@ pub(crate) struct Asked {
     pub(crate) words: HashMap<u32, String, RandomState>,
     /// The stems of its codes: tokens with a letter and a digit.
     pub(crate) codes: Vec<u32>,
+    /// Adjacent words as identifiers are written, `departure_time` and `departureTime`, with the stems of the words.
+    pub(crate) joined: HashMap<u32, Vec<u32>, RandomState>,
     /// The adjacent pairs of characters of scripts without spaces.
     pairs: HashSet<u32, RandomState>,
 }
@@ -57,8 +62,15 @@ impl Asked {
     pub(crate) fn new(question: &str) -> Asked {
         let mut asked = Asked::default();
         let mut before: Option<Token> = None;
+        let mut last: Vec<(String, u32)> = Vec::new();
         each_token(question, |written, _| {
             let token = written.token();
+            if token.is_single {
+                last.clear();
+            } else {
+                last.push((written.folded.to_owned(), token.stem));
+                asked.join(&last);
+            }
             match (token.is_single, before.filter(|before| before.is_single)) {
                 (true, Some(before)) => drop(asked.pairs.insert(pair_hash(before.word, token.word))),
                 (true, None) => {}
@@ -67,6 +79,17 @@ impl Asked {
             before = Some(token);
         });
         asked
+    }
+
+    /// Adds the last two and the last three words as identifiers.
+    fn join(&mut self, words: &[(String, u32)]) {
+        for count in 2..=MAX_JOINED.min(words.len()) {
+            let (texts, stems): (Vec<&str>, Vec<u32>) =
+                words[words.len() - count..].iter().map(|(text, stem)| (text.as_str(), *stem)).unzip();
+            for identifier in [texts.join("_"), texts.concat()] {
+                self.joined.entry(stem_hash(&identifier)).or_insert_with(|| stems.clone());
+            }
+        }
     }
 
     fn add(&mut self, folded: &str, token: Token) {
@@ -127,6 +150,8 @@ pub(crate) enum Relation {
     Slots(Vec<Difference>),
     /// One says more, which may restrict it.
     Qualified(Vec<Difference>),
+    /// Both state a claim of one name in another form, and the question has that name whole.
+    Claim,
     /// The statement says in other words what the first row says, and is of worse status or source.
     Weaker,
 }
@@ -138,7 +163,7 @@ impl Relation {
             Relation::Variant(found) | Relation::Near(found) | Relation::Slots(found) | Relation::Qualified(found) => {
                 found
             }
-            Relation::Restatement | Relation::Weaker => &[],
+            Relation::Restatement | Relation::Claim | Relation::Weaker => &[],
         }
     }
 }
@@ -154,16 +179,16 @@ pub(crate) fn relate(
         return Ok(None);
     }
     let (a, b) = (seed.text, other.text);
+    let is_long = a.tokens.len().min(b.tokens.len()) >= LONG;
+    // Long turns that are alike are drafts and pasted text, not readings of one value.
+    if is_long && seed.is_turn {
+        return Ok(a.is_equal(b).then_some(Relation::Restatement));
+    }
     let differences = match align(a, b) {
         None => return Ok(None),
         Some(Alignment::Equal) => return Ok(Some(Relation::Restatement)),
         Some(Alignment::Differing(differences)) => differences,
     };
-    let is_long = a.tokens.len().min(b.tokens.len()) >= LONG;
-    // Long turns that are alike are drafts and pasted text, not readings of one value.
-    if is_long && seed.is_turn {
-        return Ok(None);
-    }
     let shared = Shared::new(&a.tokens, &differences);
     let least = if is_long { NAMED_WEIGHT_LONG } else { NAMED_WEIGHT };
     let of_first: Vec<Range<usize>> = differences.iter().map(|difference| difference.first.clone()).collect();
@@ -241,6 +266,9 @@ impl Shared {
             |first: usize| pair(first).is_some_and(|pair| asked.pairs.contains(&pair) && !self.pairs.contains(&pair));
         differing.iter().flat_map(Clone::clone).any(|at| match tokens.get(at) {
             Some(token) if token.is_single => at.checked_sub(1).is_some_and(is_named_pair) || is_named_pair(at),
+            Some(token) if least < NAMED_WEIGHT_LONG && asked.joined.contains_key(&token.stem) => {
+                !self.stems.contains(&token.stem)
+            }
             Some(token) => {
                 asked.has(token)
                     && !self.stems.contains(&token.stem)
@@ -316,7 +344,7 @@ mod tests {
             Some(Relation::Near(_)) => "near",
             Some(Relation::Slots(_)) => "slots",
             Some(Relation::Qualified(_)) => "qualified",
-            Some(Relation::Weaker) => "weaker",
+            Some(Relation::Claim | Relation::Weaker) => "of another form",
         }
     }
 
