@@ -29,6 +29,7 @@ mod drafts;
 mod embedders;
 mod errors;
 mod interrupt;
+mod line;
 mod pickle;
 mod process;
 mod proof;
@@ -52,13 +53,15 @@ static MEMORY: MemoryReserve = MemoryReserve::new();
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::answer::{Answer, Citation, Line, Row};
+    use super::answer::{Answer, Citation, Row};
     #[pymodule_export]
     use super::changes::Changes;
     #[pymodule_export]
     use super::database::{Database, open, rebuild, salvage};
     #[pymodule_export]
     use super::embedders::StaticModel;
+    #[pymodule_export]
+    use super::line::Line;
     #[pymodule_export]
     use super::pickle::restore;
     #[pymodule_export]

@@ -3,8 +3,9 @@
 //! `__reduce__` names [`restore`] with the sort of object and its state: a dict of what the engine's value has. Objects
 //! never change, so a copy within a process is the object itself.
 
-use crate::answer::{Answer, Citation, Line, Row};
+use crate::answer::{Answer, Citation, Row};
 use crate::errors;
+use crate::line::Line;
 use crate::snapshot::Item;
 use crate::table::Table;
 use holotype::answer::{
