@@ -44,10 +44,20 @@ fn main() -> holotype::Result<()> {
         created.concepts.len(),
         created.procedures.len()
     );
-    for nth in 0..12 {
-        let noise = format!("In which town the founder of Orbal {nth} may live, nobody knows.");
+    // These share words with the question and do not answer it.
+    let others = [
+        "In which town the founder of Orbal may live, nobody knows.",
+        "The founder of a bank must live in the town, says an old law.",
+        "A town can live without a founder, but not without a well.",
+        "Does the town of Keswin remember its founder? They live in doubt.",
+        "Every founder would live in a capital, and no town keeps one.",
+        "A founder and a town clerk live next door to each other in the play.",
+        "They live in town, the founder said of her seven cats.",
+        "Which town does a founder choose to live in? One with a port.",
+    ];
+    for (nth, other) in others.iter().enumerate() {
         transaction
-            .create(&trajectory(&format!("noise-{nth}"), &[(&noise, "read", "read the forum")]), &Roles::default())?;
+            .create(&trajectory(&format!("noise-{nth}"), &[(other, "read", "read the forum")]), &Roles::default())?;
     }
     transaction.commit(Durability::Sync)?;
 
