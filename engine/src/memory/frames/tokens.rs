@@ -3,6 +3,7 @@
 //! | characters | token |
 //! |---|---|
 //! | ASCII letters, digits and `_`, with Latin letters beside them | one run: `ua123`, `málaga` |
+//! | a single letter of these with `+`, `++` or `#` | one: `C++`, `F#` |
 //! | digits | a run that keeps inner `. , : / -`: `05:49`, `1,234.50`, `2026-01-05` |
 //! | other letters, with their marks | one run, apart from ASCII runs |
 //! | Han, kana, Thai, Lao, Myanmar, Khmer | each character, with its marks |
@@ -18,6 +19,7 @@
 //!
 //! Cost: one pass over the text.
 
+use holotype_index::words::analysis::name_signs;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
@@ -233,6 +235,11 @@ pub(crate) fn each_token(text: &str, mut see: impl FnMut(TextToken<'_>, Range<us
             (end, before) = (at + c.len_utf8(), c);
             chars.next();
         }
+        if first.is_ascii_alphabetic() && end == start + 1 {
+            let signs = name_signs(text.get(end..).unwrap_or_default(), true);
+            end += signs;
+            while chars.next_if(|(at, _)| *at < end).is_some() {}
+        }
         let written = text.get(start..end).unwrap_or_default();
         let is_single = class_of_first == Class::Single;
         see(TextToken { folded: fold(written, &mut spare), is_single }, start..end);
@@ -282,6 +289,7 @@ mod tests {
         assert_eq!(tokens("家賃は900円"), ["家", "賃", "は", "900", "円"]);
         assert_eq!(tokens("ราคา 5"), ["ร", "า", "ค", "า", "5"]);
         assert_eq!(tokens("цена билета ΟΔΟΣ"), ["цена", "билета", "οδοσ"]);
+        assert_eq!(tokens("C, C++ and F#; a+b, C++17 #1"), ["c", "c++", "and", "f#", "a", "b", "c++", "17", "1"]);
         assert_eq!(tokens("done 🎉🎉"), ["done", "🎉", "🎉"]);
     }
 

@@ -34,7 +34,7 @@ pub(crate) fn without_leading_zero(number: &str) -> &str {
 
 /// The length of the signs after a name that belong to it: `+`, `++`, and after a single letter `#`. Digits may follow
 /// those of a single letter (`C++17`), other letters may not (`a+b`).
-pub(crate) fn name_signs(rest: &str, single_letter: bool) -> usize {
+pub fn name_signs(rest: &str, single_letter: bool) -> usize {
     let len = match rest.as_bytes() {
         [b'+', b'+', ..] => 2,
         [b'+', ..] => 1,

@@ -54,6 +54,8 @@ mod term_cache;
 mod tests;
 pub(crate) mod vocabulary;
 
+pub use letters::name_signs;
+
 use crate::words::analysis::folding::{fold_into, lower_into, respell_into};
 use crate::words::analysis::inline_word::InlineWord;
 use crate::words::analysis::letters::{is_one_char, is_version, without_contraction, without_leading_zero};
