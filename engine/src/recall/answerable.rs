@@ -3,11 +3,13 @@
 //!
 //! The names of a question are its words of letters and digits (`UA123`) and its capitalised words, but for those that
 //! open a sentence or say when. If half of them or more occur nowhere in scope, neither in a text nor as a speaker, the
-//! question is about something else, however near the nearest row is. So it is if one code does not occur whole.
+//! question is about something else, however near the nearest row is. So it is if one code does not occur whole. A name
+//! of five letters or more occurs, too, if a word in scope begins with the same five or differs in a letter or two.
 //!
 //! In some languages every noun has a capital: where a third of the longer words of the rows do, capitals name nothing.
 //!
-//! Cost: one look-up in the word index for each name, and the texts of [`CODE_TEXTS`] items for a code.
+//! Cost: one look-up in the word index for each name, the texts of [`CODE_TEXTS`] items for a code, and the terms that
+//! share two letters with a name that does not occur.
 
 use super::plan::Plan;
 use super::select::Selection;
@@ -29,8 +31,19 @@ const CAPITAL_SHARE: f64 = 0.35;
 /// Names that a note lists.
 const MOST_NAMED: usize = 3;
 
+/// Letters that a name needs to be compared with similar words, those of a common beginning, and those of the beginning
+/// without which no word is compared.
+const SIMILAR_LETTERS: usize = 5;
+const COMMON_LETTERS: usize = 5;
+const FIRST_LETTERS: usize = 2;
+/// Letters from which two may differ; below, one.
+const TWO_CHANGES_LETTERS: usize = 7;
+
+/// Titles, whose dot ends no sentence.
+const TITLES: [&str; 8] = ["Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Sr", "Jr"];
+
 /// Capitalised words that say when.
-const CALENDAR: [&str; 19] = [
+const CALENDAR: [&str; 38] = [
     "January",
     "February",
     "March",
@@ -50,6 +63,25 @@ const CALENDAR: [&str; 19] = [
     "Friday",
     "Saturday",
     "Sunday",
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Sept",
+    "Oct",
+    "Nov",
+    "Dec",
+    "Mon",
+    "Tue",
+    "Wed",
+    "Thu",
+    "Fri",
+    "Sat",
+    "Sun",
 ];
 
 /// Words whose `'s` is short for `is` or `us`.
@@ -69,18 +101,25 @@ pub(super) fn names(text: &str) -> Vec<&str> {
         let behind = after.strip_prefix("'s").or_else(|| after.strip_prefix('\u{2019}')?.strip_prefix('s'));
         let owns = behind.is_some_and(|behind| !behind.starts_with(char::is_alphanumeric))
             && !CONTRACTED.iter().any(|contracted| contracted.eq_ignore_ascii_case(word));
-        let is_capitalised = word.starts_with(char::is_uppercase) && word.len() > 1 && !CALENDAR.contains(&word);
+        let is_title = TITLES.contains(&word);
+        let is_capitalised =
+            word.starts_with(char::is_uppercase) && word.len() > 1 && !CALENDAR.contains(&word) && !is_title;
         if is_code(word) || (is_capitalised && (owns || !begins)) {
             names.push(word);
         }
-        (begins, rest) = (false, after);
+        (begins, rest) = (false, if is_title { after.strip_prefix('.').unwrap_or(after) } else { after });
     }
     names
 }
 
-/// True for a word of digits and of letters that have a case: `2015年` is none.
+/// True for a word of digits and of letters that have a case, but for ordinal numbers (`3rd`): `2015年` is none.
 fn is_code(word: &str) -> bool {
-    word.contains(|c: char| c.is_lowercase() || c.is_uppercase()) && word.contains(|c: char| c.is_ascii_digit())
+    let is_ordinal = ["st", "nd", "rd", "th"]
+        .iter()
+        .any(|ending| word.strip_suffix(ending).is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())));
+    !is_ordinal
+        && word.contains(|c: char| c.is_lowercase() || c.is_uppercase())
+        && word.contains(|c: char| c.is_ascii_digit())
 }
 
 /// True for a code that names one thing: `UA123`, `4XGCCM`; not `8pm`, `3rd`.
@@ -154,10 +193,33 @@ fn occurs(snapshot: &Snapshot, plan: &Plan, words: &WordIndexes, name: &str) -> 
         }
     }
     let state = &snapshot.state;
-    let Some(speaker) = state.symbol(name)?.map(i64::from) else { return Ok(false) };
+    let Some(speaker) = state.symbol(name)?.map(i64::from) else { return nearly_occurs(plan, words, name) };
     let test = ValueTest::Range(speaker, speaker);
     let said = state.attributes.select_values(Column::Speaker, state.bound(), test)?;
-    Ok(!said.and(&plan.visible).is_empty())
+    Ok(!said.and(&plan.visible).is_empty() || nearly_occurs(plan, words, name)?)
+}
+
+/// True if a word in scope is nearly a name: it begins with the same five letters, or a letter or two differ.
+fn nearly_occurs(plan: &Plan, words: &WordIndexes, name: &str) -> Result<bool> {
+    let (query, _) = WordQuery::from_words(&words.analyzer(), [name]);
+    let [term] = query.terms() else { return Ok(false) };
+    let (key, letters) = (&*term.key, term.key.chars().count());
+    let beginning = |letters: usize| key.chars().take(letters).collect::<String>();
+    if letters < SIMILAR_LETTERS {
+        return Ok(false);
+    }
+    let most = if letters < TWO_CHANGES_LETTERS { 1 } else { 2 };
+    let common = beginning(COMMON_LETTERS);
+    for layer in Layer::ALL {
+        let index = words.index(*layer);
+        for other in index.terms_with_prefix(&beginning(FIRST_LETTERS))? {
+            let is_near = other.starts_with(&common) || strsim::osa_distance(key, &other) <= most;
+            if is_near && !index.scorer(&WordQuery::from_term(&other))?.top(Some(&plan.visible), 1)?.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// True if a code occurs whole, or in parts beside each other.
@@ -203,6 +265,7 @@ mod tests {
             names("How many rooms are left? Tell me for Lisbon. Ann's, too: \u{c4}nne\u{2019}s flat."),
             ["Lisbon", "Ann", "\u{c4}nne"]
         );
+        assert_eq!(names("Did they meet Dr. Adams on Sept 3rd?"), ["Adams"]);
         assert_eq!(names("What's the gate of UA123? It's late, and who\u{2019}s there? Let's see."), ["UA123"]);
     }
 }

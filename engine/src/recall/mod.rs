@@ -30,6 +30,7 @@ mod gather;
 mod group;
 mod hops;
 pub(crate) mod known;
+mod left_out;
 mod lines;
 pub(crate) mod names;
 mod offers;
@@ -127,6 +128,7 @@ fn run_plan(snapshot: &Snapshot, plan: &Plan, steps: &mut Steps, started: Instan
     let mut selection = arrange(snapshot, plan, &indexes, ranked.stages)?;
     let doubt = answerable::doubt(snapshot, plan, &indexes, &selection)?;
     selection.notes.extend(doubt.iter().cloned());
+    selection.notes.extend(left_out::note(snapshot, plan, &words, &selection)?);
     let strength = rows::strength(&words, &selection.rows)?;
     rows::answer(snapshot, plan, Found { selection, strength, complete, answerable: doubt.is_none() }, started)
 }

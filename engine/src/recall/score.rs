@@ -98,6 +98,11 @@ impl Weights {
         }
     }
 
+    /// Failed items rank as those of unknown status: they are asked for (`default` profile).
+    pub(crate) fn ignore_failure(&mut self) {
+        self.statuses[usize::from(Status::Failed.to_byte())] = self.statuses[usize::from(Status::Unknown.to_byte())];
+    }
+
     fn agent(state: &State) -> Result<Weights> {
         Ok(Weights {
             similarity: 1.0,

@@ -304,3 +304,54 @@ fn capitals_of_a_language_with_capital_nouns_name_nothing() {
     let database = told(&["The contract of the flat says that the rent is 850 euros and that a deposit is needed."]);
     assert!(!ask(&database, "recall 'What does the contract with Miller say?'").answerable);
 }
+
+/// Signs after a single letter belong to its name: `C`, `C++` and `C#` are three subjects.
+#[test]
+fn signs_tell_names_apart() {
+    let database = told(&["Alice writes C for work", "Bob writes C++ for work", "Carol writes C# for work"]);
+    for (question, right) in [("who writes C++?", "s1"), ("who writes C#?", "s2")] {
+        assert_eq!(ask(&database, &format!("recall '{question}' limit 3")).rows[0].key, right, "{question}");
+    }
+}
+
+/// A misspelt name, another form of it, a title and an ordinal number are no reason to doubt an answer.
+#[test]
+fn nearly_the_same_name_is_answerable() {
+    let database =
+        told(&["Melanie painted a sunset.", "Ann hiked in the Himalayas on May 3.", "Bo lives in Tennessee."]);
+    for question in [
+        "What did Melany paint?",
+        "Was it a Himalayan hike of hers?",
+        "Who lives in Tennesee?",
+        "Did she meet Dr. Ann?",
+        "What did Ann do on May 3rd?",
+        "What did Ann do in Sept?",
+    ] {
+        assert!(ask(&database, &format!("recall '{question}' limit 3")).answerable, "{question}");
+    }
+    for question in ["What did Marlene Dietz paint?", "Who lives in Tasmania?"] {
+        assert!(!ask(&database, &format!("recall '{question}' limit 3")).answerable, "{question}");
+    }
+}
+
+/// A failed call that matches best is named where it is left out, and comes first where it is asked for.
+#[test]
+fn the_best_item_that_is_left_out_is_named() {
+    let database = database(hashing());
+    let script = "
+        record call 'payment of order 17: timeout' in episode 'e' with key = 't1', tool = 'pay', status = failed;
+        record call 'order 18 was packed' in episode 'e' with key = 't2', tool = 'pack', status = success;
+    ";
+    database.query(script, &Params::new()).unwrap();
+    let told = |script: &str| {
+        let answer = ask(&database, script);
+        (answer.rows[0].key.clone(), answer.notes.iter().any(|note| note.contains("left out")))
+    };
+    let answer = ask(&database, "recall 'payment of order timeout'");
+    assert_eq!(answer.rows[0].key, "t2");
+    assert!(answer.notes.contains(&"t1 matched best and was left out: failed.".to_owned()), "{:?}", answer.notes);
+    assert_eq!(told("recall 'payment of order timeout' include failed"), ("t1".to_owned(), false));
+    assert_eq!(told("recall 'payment of order timeout' where failed"), ("t1".to_owned(), false));
+    assert_eq!(told("recall 'payment of order timeout' where status = failed"), ("t1".to_owned(), false));
+    assert_eq!(told("recall 'order packed'"), ("t2".to_owned(), false));
+}

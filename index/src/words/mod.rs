@@ -30,6 +30,7 @@ mod scoring;
 mod segment;
 mod tail;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use analysis::{Analyzer, AnalyzerId, Stemming};
@@ -127,6 +128,23 @@ impl WordIndex {
         let df = |place: &usize| scorer.terms().get(*place).map_or(0, |term| term.df);
         let frequencies = places.iter().map(|of_word| of_word.iter().map(df).min().unwrap_or(0)).collect();
         Ok((scorer.stats().documents, frequencies))
+    }
+
+    /// The terms that begin with `prefix`, ascending. Some may be of documents beyond the bound.
+    ///
+    /// # Errors
+    /// As [`WordIndex::scorer`].
+    pub fn terms_with_prefix(&self, prefix: &str) -> Result<BTreeSet<String>> {
+        let mut found = BTreeSet::new();
+        for segment in &self.segments {
+            match segment.lookup() {
+                Ok(terms) => found.extend(terms.with_prefix(prefix)),
+                Err(_) if self.skip_damaged => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.tails.iter().for_each(|tail| found.extend(tail.terms_with_prefix(prefix)));
+        Ok(found)
     }
 
     /// Collection statistics of the view.

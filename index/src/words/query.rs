@@ -114,6 +114,11 @@ impl WordQuery {
         (!terms.is_empty()).then_some(Self { terms })
     }
 
+    /// One term of an index ([`terms_with_prefix`](crate::words::WordIndex::terms_with_prefix)).
+    pub fn from_term(key: &str) -> Self {
+        Self { terms: vec![QueryTerm { key: key.into(), weight: WORD_WEIGHT, stem: None }] }
+    }
+
     /// Its terms.
     pub fn terms(&self) -> &[QueryTerm] {
         &self.terms

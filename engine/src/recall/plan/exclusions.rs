@@ -2,15 +2,42 @@
 
 use super::Exclusion;
 use crate::Result;
+use crate::model::item::Status;
 use crate::read::filter::{Filter, window};
 use holotype_index::bitmap::Bits;
-use holotype_query::FlawKind;
-use holotype_query::ast::{Clauses, Flaw};
+use holotype_query::ast::{Clauses, Flaw, Predicate, Test};
+use holotype_query::{AttributeId, FlawKind, Op, Value};
 use std::sync::Arc;
 
 /// True if `include` names a flaw.
 pub(super) fn includes(clauses: &Clauses, kind: FlawKind) -> bool {
     clauses.include.iter().flat_map(|flaws| &flaws.node).any(|flaw| flaw.node.kind == kind)
+}
+
+/// True if failed items are asked for, by `include failed` or by `where failed`.
+pub(super) fn asks_for_failed(clauses: &Clauses) -> bool {
+    includes(clauses, FlawKind::Failed) || clauses.filter.as_ref().is_some_and(|filter| demands_failed(&filter.node))
+}
+
+/// True if a condition holds for failed items only.
+fn demands_failed(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::And(all) => all.iter().any(demands_failed),
+        Predicate::Or(any) => any.iter().all(demands_failed),
+        Predicate::Not(_) => false,
+        Predicate::Test(test) => match &test.node {
+            Test::Flaw(flaw) => flaw.kind == FlawKind::Failed,
+            Test::Compare { name, op: Op::Eq, value } => {
+                let value = match value.node.bound() {
+                    Value::Text(text) => Some(text.as_str()),
+                    Value::Word(word) => word.word(),
+                    _ => None,
+                };
+                name.node.attribute() == Some(AttributeId::Status) && value == Some(Status::Failed.as_str())
+            }
+            _ => false,
+        },
+    }
 }
 
 /// The exclusions of a recall: failed and foreign-version items unless included, and the flaws that it names.
@@ -25,7 +52,7 @@ pub(super) fn of(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion
     let excluded: Vec<&Flaw> =
         clauses.exclude.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node)).collect();
     let names_stale_version = excluded.iter().any(|flaw| flaw.kind == FlawKind::Stale);
-    if !includes(clauses, FlawKind::Failed) && !excluded.iter().any(|flaw| flaw.kind == FlawKind::Failed) {
+    if !asks_for_failed(clauses) && !excluded.iter().any(|flaw| flaw.kind == FlawKind::Failed) {
         exclude("failed", state.attributes.base_sets(state.bound()).failed()?);
     }
     if !includes(clauses, FlawKind::Stale) && !names_stale_version {

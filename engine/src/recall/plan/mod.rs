@@ -219,7 +219,10 @@ impl Plan {
         let (text, vector) = query::of(snapshot, recall, &mut notes)?;
         let reader_position = reader_position(snapshot, clauses)?;
         let filter = Filter::new(snapshot, &reader_position);
-        let weights = Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?;
+        let mut weights = Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?;
+        if weights.groups && clauses.score.is_none() && exclusions::asks_for_failed(clauses) {
+            weights.ignore_failure();
+        }
         let context = Context::new(&filter, clauses)?;
         let size = AnswerSize::of(clauses);
         let (stages, groups) = context.stages(size.stage_rows())?;

@@ -461,18 +461,33 @@ impl WordSegment {
 impl<'a> Lookup<'a> {
     /// The posting list of the term, if the segment has it.
     pub(crate) fn find(&self, key: &str) -> Option<StoredList<'a>> {
-        let terms = 0..self.terms.len().saturating_sub(1) as u32;
-        let (mut low, mut high) = (terms.start, terms.end);
+        let (found, list) = self.term(self.lower_bound(key)?)?;
+        (found == key.as_bytes()).then_some(list)
+    }
+
+    /// The terms that begin with `prefix`, ascending.
+    pub(crate) fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = String> {
+        let first = self.lower_bound(prefix).unwrap_or(self.term_count());
+        let terms = (first..self.term_count()).map_while(|i| self.term(i)).map(|(term, _)| term);
+        let prefix = prefix.as_bytes().to_vec();
+        terms.take_while(move |term| term.starts_with(&prefix)).map(|term| String::from_utf8_lossy(term).into_owned())
+    }
+
+    fn term_count(&self) -> u32 {
+        self.terms.len().saturating_sub(1) as u32
+    }
+
+    /// The index of the first term that is not below `key`.
+    fn lower_bound(&self, key: &str) -> Option<u32> {
+        let (mut low, mut high) = (0, self.term_count());
         while low < high {
             let middle = low + (high - low) / 2;
-            let (found, list) = self.term(middle)?;
-            match found.cmp(key.as_bytes()) {
-                std::cmp::Ordering::Equal => return Some(list),
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
+            match self.term(middle)?.0 < key.as_bytes() {
+                true => low = middle + 1,
+                false => high = middle,
             }
         }
-        None
+        Some(low)
     }
 
     /// The term at index `i` and its postings.

@@ -260,6 +260,16 @@ impl WordTail {
         numbers.into_iter().map(|number| index.postings(number?, count)).collect()
     }
 
+    /// The terms of its documents that begin with `prefix`, in any order.
+    pub(crate) fn terms_with_prefix(&self, prefix: &str) -> Vec<String> {
+        self.catch_up();
+        let index = self.read();
+        let vocabulary = self.vocabulary();
+        let is_used = |number: u32| index.list_of.get(number as usize).is_some_and(|list| *list != NONE);
+        let terms = vocabulary.terms().filter(|(key, number)| key.starts_with(prefix) && is_used(*number));
+        terms.map(|(key, _)| key.to_owned()).collect()
+    }
+
     fn vocabulary(&self) -> RwLockReadGuard<'_, Vocabulary> {
         self.vocabulary.read().expect("an analysis does not panic")
     }
