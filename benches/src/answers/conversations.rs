@@ -35,6 +35,7 @@ pub(super) fn run(context: &Context, report: &mut Report) -> Result<()> {
         compare(&set, &format!("budget {budget} tokens"), Some(budget), report)?;
     }
     compare(&set, "limit 5", None, report)?;
+    dated(&set, report)?;
     renamed(&set, report)?;
     check(&set, context, report)
 }
@@ -50,6 +51,33 @@ fn compare(set: &Set, clauses: &str, budget: Option<u64>, report: &mut Report) -
     let measured = format!("{default:.4} beside {archive:.4}: {:+.4}", default - archive);
     let goal = format!("within {WITHIN}");
     report.push(format!("conversations, {clauses}: default beside archive"), goal, measured, Some(less <= WITHIN));
+    Ok(())
+}
+
+/// Questions that name a year: what a window of time adds.
+fn dated(set: &Set, report: &mut Report) -> Result<()> {
+    let names_year = |text: &str| {
+        text.split(|c: char| !c.is_alphanumeric())
+            .any(|word| word.len() == 4 && word.parse::<u16>().is_ok_and(|y| y > 1900))
+    };
+    let snapshot = set.snapshot();
+    for budget in BUDGETS {
+        let (mut default, mut archive, mut asked) = (0.0, 0.0, 0);
+        for case in set.cases.iter().filter(|case| names_year(&case.text)) {
+            for (sum, profile) in [(&mut default, ""), (&mut archive, "score profile archive ")] {
+                let answer = case.ask(&snapshot, &format!("{profile}budget {budget} tokens"))?;
+                let held = held(&answer, false);
+                let found = case.right.iter().filter(|key| held.contains(key.as_str())).count();
+                *sum += found as f64 / case.right.len() as f64;
+            }
+            asked += 1;
+        }
+        let mean = |sum: f64| round(sum / f64::from(asked.max(1)), 4);
+        report.line(json!({
+            "set": set.name, "of": "dated", "budget": budget, "questions": asked, "default": mean(default),
+            "archive": mean(archive),
+        }));
+    }
     Ok(())
 }
 

@@ -355,3 +355,22 @@ fn the_best_item_that_is_left_out_is_named() {
     assert_eq!(told("recall 'payment of order timeout' where status = failed"), ("t1".to_owned(), false));
     assert_eq!(told("recall 'order packed'"), ("t2".to_owned(), false));
 }
+
+/// A date of the question raises what was said about then, and hides nothing.
+#[test]
+fn a_date_raises_what_was_said_about_then() {
+    let database = database(hashing());
+    let script = "
+        record turn 'I read a book about owls' in episode 'e' with key = 'may', time = '2023-05-08T09:00:00Z';
+        record turn 'I read a book about owls and crows' in episode 'e' with key = 'june', time = '2023-06-20T09:00:00Z';
+    ";
+    database.query(script, &Params::new()).unwrap();
+    for (question, right) in [
+        ("Which book did you read on 7 May 2023?", "may"),
+        ("Which book did you read on June 20, 2023?", "june"),
+        ("Which book did you read in June 2023?", "june"),
+    ] {
+        let answer = ask(&database, &format!("recall '{question}' limit 2 lines none"));
+        assert_eq!((answer.rows[0].key.as_str(), answer.rows.len()), (right, 2), "{question}");
+    }
+}
