@@ -3,7 +3,6 @@
 //! router and the decisions of a write-back (TierMem).
 
 pub mod credit;
-pub(crate) mod dates;
 pub mod density;
 pub(crate) mod embedder;
 pub mod extract;

@@ -23,6 +23,7 @@ pub mod condition;
 mod container;
 mod containers;
 mod context;
+mod dates;
 mod escalate;
 mod expand;
 mod explain;

@@ -5,17 +5,17 @@
 //! | [`CODE`] | a code of the question, a token with a letter and a digit; for each |
 //! | [`CODE_IN_CALL`] | such a code, and is the call of a tool: its reading comes before talk about it |
 //! | [`NAMED_CLAIM`] | a structured claim whose name, subject and attribute, the question has whole; not for turns |
-//! | [`DATED`] | a time in a window of the question's dates (`memory::dates`) |
+//! | [`DATED`] | a time in a window of the question's dates (`recall::dates`) |
 //!
 //! The best [`GROUPED`] candidates are refined; the others keep their places. Measured on a log of tool calls: an
 //! answer among five rows for 0.76 of the questions without, 0.88 with (`docs/performance.md`).
 
+use super::dates;
 use super::group::GROUPED;
 use super::offers::{Offer, Offers};
 use super::plan::Plan;
 use super::texts::{frame_text, named_claims};
 use crate::Result;
-use crate::memory::dates;
 use crate::memory::frames::{Asked, FrameText};
 use crate::model::item::Kind;
 use crate::read::snapshot::Snapshot;

@@ -152,8 +152,8 @@ fn month_number(word: &str) -> Option<i8> {
         return None;
     }
     let word = word.to_lowercase();
-    let is_name = |month: &&str| **month == word || (word.len() == 3 && month.starts_with(&word)) || word == "sept";
-    let place = MONTHS.iter().position(|month| is_name(&month))?;
+    let is_name = |month: &str| month == word || (word.len() == 3 && month.starts_with(&word)) || word == "sept";
+    let place = MONTHS.iter().position(|month| is_name(month))?;
     let place = if word == "sept" { 8 } else { place };
     i8::try_from(place + 1).ok()
 }
