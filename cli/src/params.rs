@@ -10,8 +10,7 @@ use crate::failure::{Problem, Status};
 use crate::json;
 use holotype::interchange::json::Parser;
 use holotype::interchange::{NpyError, NpyReader};
-use holotype::query::ast::{Recall, Script, Statement};
-use holotype::query::{Arg, ParamValue, Params};
+use holotype::query::{ParamValue, Params, Script};
 use std::path::Path;
 
 /// The parameters that `--param` options give; `vectors` is the file that `row` counts in.
@@ -88,26 +87,12 @@ impl From<NpyError> for Problem {
 
 /// Makes vectors of the lists that stand for a vector in the script: JSON has one sort of array for both.
 pub(crate) fn fit(params: &mut Params, script: &Script) {
-    for statement in &script.statements {
-        let Some(Arg::Param(name)) =
-            recall_of(&statement.node).and_then(|recall| Some(&recall.query.near.as_ref()?.node))
-        else {
-            continue;
-        };
+    for name in script.vector_params() {
         if let Some(ParamValue::List(values)) = params.get(name)
             && let Some(vector) = values.iter().map(component).collect()
         {
-            params.insert(name.clone(), ParamValue::Vector(vector));
+            params.insert(name.to_owned(), ParamValue::Vector(vector));
         }
-    }
-}
-
-fn recall_of(statement: &Statement) -> Option<&Recall> {
-    match statement {
-        Statement::Recall(recall) => Some(recall),
-        Statement::Why(why) => Some(&why.recall),
-        Statement::Explain(explain) => recall_of(&explain.statement.node),
-        _ => None,
     }
 }
 

@@ -18,7 +18,6 @@ use crate::script::Needs;
 use crate::{database, interrupt, limits, script};
 use command::command_of;
 use editor::{Assistant, is_complete};
-use holotype::query::ast::Statement;
 use holotype::query::{Params, parse};
 use holotype::{Holotype, Limits};
 use rustyline::error::ReadlineError;
@@ -189,8 +188,7 @@ impl Session {
 
     fn statements(&mut self, source: &str, ask: &mut dyn FnMut(&str) -> bool) -> Result<Next, Failure> {
         let parsed = parse(source).map_err(|errors| Problem::of_errors(errors, source, None))?;
-        let forgets = parsed.statements.iter().any(|statement| matches!(statement.node, Statement::Forget(_)));
-        if forgets && !ask("Forgotten items are gone for good. Forget them?") {
+        if parsed.verbs().any(|verb| verb == "forget") && !ask("Forgotten items are gone for good. Forget them?") {
             database::note("nothing was forgotten");
             return Ok(Next::Go);
         }

@@ -3,8 +3,7 @@
 use crate::failure::{Failure, Problem};
 use crate::{database, interrupt};
 use holotype::answer::Output;
-use holotype::query::Params;
-use holotype::query::ast::{Script, Statement};
+use holotype::query::{Params, Script};
 use holotype::{Error, Holotype, Limits};
 use std::fs;
 use std::io::{self, Read as _};
@@ -50,13 +49,8 @@ impl Needs {
 
     /// The access that a script needs. `explain` of a write runs the write and rolls it back.
     pub(crate) fn of(script: &Script) -> Needs {
-        let of_statement = |statement: &Statement| match statement {
-            Statement::Explain(explain) => Needs { writing: explain.statement.node.is_write(), answers: false },
-            Statement::Recall(recall) => Needs { writing: recall.clauses.receipt.is_some(), answers: true },
-            Statement::Replay(_) => Needs { writing: false, answers: true },
-            statement => Needs { writing: statement.is_write(), answers: false },
-        };
-        script.statements.iter().fold(Needs::default(), |all, statement| all | of_statement(&statement.node))
+        let answers = script.verbs().any(|verb| matches!(verb, "recall" | "replay"));
+        Needs { writing: script.needs_transaction(), answers }
     }
 }
 

@@ -21,12 +21,16 @@ pub fn target(data: &[u8]) {
                     assert!(!errors.is_empty() && !errors.render(source).is_empty());
                 }
             }
-            for statement in &script.statements {
-                let line = statement.node.to_string();
-                assert!(!line.contains('\n'), "{line}");
-                if let Ok(bound) = bind(&statement.node, &Params::new()) {
-                    assert_eq!(bound, statement.node, "without parameters nothing is bound");
+            if let Ok(plans) = bind(&script, &Params::new()) {
+                let again = plans.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+                if again.len() <= MAX_SOURCE_LEN {
+                    let again = parse(&again).and_then(|script| bind(&script, &Params::new()));
+                    assert_eq!(again, Ok(plans), "the text of a plan says the plan");
                 }
+            }
+            for statement in &script.statements {
+                let line = statement.to_string();
+                assert!(!line.contains('\n'), "{line}");
             }
         }
         Err(errors) => {

@@ -18,7 +18,7 @@ static SHARED: LazyLock<Holotype> = LazyLock::new(|| story::open(&story::disk())
 pub fn target(data: &[u8]) {
     let source = &*String::from_utf8_lossy(data);
     let Ok(script) = parse(source) else { return };
-    if !script.statements.iter().any(|statement| statement.node.is_write()) {
+    if !script.needs_transaction() {
         run(&SHARED, source);
         return;
     }

@@ -270,7 +270,7 @@ impl Database {
         self.process.check(py, &self.path)?;
         let script = script.0.as_str();
         let (prepared, params, limits) = (self.prepare(py, script)?, values::params(params)?, limits_of(limits)?);
-        let count = prepared.script().statements.len();
+        let count = prepared.script().verbs().count();
         if is_single && count != 1 {
             let message = format!("one statement is expected, and this is {count}");
             return Err(errors::invalid(py, "invalid", &message, "script() runs several"));

@@ -4,7 +4,6 @@
 //! beside it what a row shows that is no attribute, and the settings of a database. The
 //! checks and the reference (`docs/query-language.md`) are made from these tables.
 
-use crate::ast::Thing;
 pub use crate::attribute_id::AttributeId;
 use crate::error::nearest;
 use crate::time;
@@ -58,6 +57,21 @@ impl Noun {
             _ => Subject::Item,
         }
     }
+}
+
+/// The things that `find` and `count` list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Thing {
+    /// Items of a sort, pages or episodes.
+    Noun(Noun),
+    /// Claims.
+    Claims,
+    /// Edges.
+    Edges,
+    /// Events: what was logged.
+    Events,
+    /// Receipts of recalls.
+    Receipts,
 }
 
 impl Thing {

@@ -264,8 +264,13 @@ impl Collector {
     }
 
     /// `value` when nothing was wrong.
-    pub(crate) fn finish<T>(mut self, value: T) -> Result<T, Errors> {
-        if self.errors.is_empty() {
+    pub(crate) fn finish<T>(self, value: T) -> Result<T, Errors> {
+        self.finish_if_some(Some(value))
+    }
+
+    /// `value` when nothing was wrong; it is `None` only after an error.
+    pub(crate) fn finish_if_some<T>(mut self, value: Option<T>) -> Result<T, Errors> {
+        if let Some(value) = value.filter(|_| self.errors.is_empty()) {
             return Ok(value);
         }
         let full = self.errors.len() == MAX_ERRORS;

@@ -1,8 +1,8 @@
 //! Values: what may stand where a statement needs one.
 //!
 //! A place that takes a value also takes a parameter, so the tree holds an
-//! [`Arg`]: the value, or the name of the parameter that will give it. After
-//! [`bind`](crate::bind()) every `Arg` is an [`Arg::Value`].
+//! [`Arg`]: the value, or the name of the parameter that will give it. A
+//! [`plan`](crate::plan) holds the values.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,21 +30,11 @@ impl<T> Arg<T> {
             Arg::Param(_) => None,
         }
     }
-
-    /// The value of a bound statement.
-    ///
-    /// # Panics
-    ///
-    /// If the statement this belongs to did not come out of [`bind`](crate::bind()).
-    pub fn bound(&self) -> &T {
-        match self {
-            Arg::Value(value) => value,
-            Arg::Param(name) => {
-                panic!("${name} is not bound: bind the statement before running it")
-            }
-        }
-    }
 }
+
+/// The id of an episode, a page, a version or a receipt: a text, also where a whole number is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Id(pub String);
 
 /// A dotted name: an attribute, a field, a setting, a column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

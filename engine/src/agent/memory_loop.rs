@@ -163,7 +163,7 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
     /// The active items of the episode, by layer.
     fn items(&self, snapshot: &Snapshot) -> Result<[u64; 3]> {
         let (selection, position) = (crate::statements::in_episode(self.episode.clone()), ReaderPosition::default());
-        let of_episode = Filter::new(snapshot, &position).scope(selection.scope.as_ref().map(|scope| &scope.node))?;
+        let of_episode = Filter::new(snapshot, &position).scope(selection.scope.as_ref())?;
         let mut items = [0; 3];
         for layer in Layer::ALL {
             let of_layer = snapshot.state.attributes.base_sets(snapshot.len()).layer(*layer)?;

@@ -19,8 +19,8 @@ use crate::state::conflicts::Conflicts;
 use crate::state::reader_position::{ReaderPosition, Window};
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Bound, Flaw, Pointer, Predicate, Ref, Scope, Test};
-use holotype_query::{AttributeId, FlawKind, ItemRef, Name, Noun, Op, Spanned, Value};
+use holotype_query::plan::{Bound, Flaw, Pointer, Predicate, Ref, Scope, Test};
+use holotype_query::{AttributeId, FlawKind, ItemRef, Name, Noun, Op, Value};
 use std::cell::{Cell as Slot, OnceCell, RefCell};
 use std::collections::HashMap;
 
@@ -83,10 +83,10 @@ impl<'a> Filter<'a> {
                 Ok(any)
             }
             Predicate::Not(part) => Ok(among.and_not(&self.evaluate(part, among)?)),
-            Predicate::Test(test) if self.prefers_item_reads(among) => self.test_each(&test.node, among),
-            Predicate::Test(test) => match self.column_test(&test.node)? {
+            Predicate::Test(test) if self.prefers_item_reads(among) => self.test_each(test, among),
+            Predicate::Test(test) => match self.column_test(test)? {
                 Some(found) => Ok(found.and(among)),
-                None => self.test_each(&test.node, among),
+                None => self.test_each(test, among),
             },
         }
     }
@@ -102,7 +102,7 @@ impl<'a> Filter<'a> {
             Predicate::And(parts) => parts.iter().try_fold(true, |all, part| Ok(all && self.holds_for(view, part)?)),
             Predicate::Or(parts) => parts.iter().try_fold(false, |any, part| Ok(any || self.holds_for(view, part)?)),
             Predicate::Not(part) => Ok(!self.holds_for(view, part)?),
-            Predicate::Test(test) => self.test_holds_for(view, &test.node),
+            Predicate::Test(test) => self.test_holds_for(view, test),
         }
     }
 
@@ -126,7 +126,7 @@ impl<'a> Filter<'a> {
             }
             Test::Edge { edge, target } => {
                 let one: Bits = [view.id.0].into_iter().collect();
-                Ok(!self.edge_test(Edge::from(edge.node), target.as_ref(), &one)?.is_empty())
+                Ok(!self.edge_test(Edge::from(*edge), target.as_ref(), &one)?.is_empty())
             }
             test => holds(&|name| view.get(name), &|pattern| view.claims(pattern), test),
         }
@@ -151,40 +151,33 @@ impl<'a> Filter<'a> {
     fn column_test(&self, test: &Test) -> Result<Option<Bits>> {
         match test {
             Test::Compare { name, op, value } => {
-                let (op, value) = (*op, value.node.bound());
-                if let (Some(column), Op::Eq, Value::Text(text)) = (symbols(&name.node), op, value) {
+                let op = *op;
+                if let (Some(column), Op::Eq, Value::Text(text)) = (symbols(name), op, value) {
                     let Some(number) = self.state().symbol(text)?.map(i64::from) else { return Ok(Some(Bits::new())) };
                     return self.select_values(column, ValueTest::Range(number, number)).map(Some);
                 }
-                if let Some((column, low, high)) = self.range(&name.node, op, value) {
+                if let Some((column, low, high)) = self.range(name, op, value) {
                     return self.select_values(column, ValueTest::Range(low, high)).map(Some);
                 }
-                self.by_name(&name.node, &|cell| cell::holds(cell, op, value))
+                self.by_name(name, &|cell| cell::holds(cell, op, value))
             }
             Test::In { name, not, list } => {
-                let values: Vec<&Value> = list.node.bound().iter().map(|value| value.node.bound()).collect();
-                self.by_name(&name.node, &|cell| values.iter().any(|value| cell::holds(cell, Op::Eq, value)) != *not)
+                self.by_name(name, &|cell| list.iter().any(|value| cell::holds(cell, Op::Eq, value)) != *not)
             }
             Test::Between { name, not, low, high } => {
-                let (low, high) = (low.node.bound(), high.node.bound());
                 if let (false, Some((column, from, _)), Some((_, _, to))) =
-                    (*not, self.range(&name.node, Op::Ge, low), self.range(&name.node, Op::Le, high))
+                    (*not, self.range(name, Op::Ge, low), self.range(name, Op::Le, high))
                 {
                     return self.select_values(column, ValueTest::Range(from, to)).map(Some);
                 }
-                self.by_name(&name.node, &|cell| {
-                    (cell::holds(cell, Op::Ge, low) && cell::holds(cell, Op::Le, high)) != *not
-                })
+                self.by_name(name, &|cell| (cell::holds(cell, Op::Ge, low) && cell::holds(cell, Op::Le, high)) != *not)
             }
             Test::Contains { name, not, text } => {
-                let wanted = comparable(text.node.bound());
-                self.by_name(&name.node, &|cell| contains(cell, &wanted) != *not)
+                let wanted = comparable(text);
+                self.by_name(name, &|cell| contains(cell, &wanted) != *not)
             }
-            Test::Matches { name, not, glob } => {
-                let pattern = glob.node.bound();
-                self.by_name(&name.node, &|cell| matches(cell, pattern) != *not)
-            }
-            Test::Has(name) => self.by_name(&name.node, &|_| true),
+            Test::Matches { name, not, glob } => self.by_name(name, &|cell| matches(cell, glob) != *not),
+            Test::Has(name) => self.by_name(name, &|_| true),
             Test::Flaw(flaw) => self.flaw(flaw).map(Some),
             Test::Redacted => self.select(Column::Redacted, &|redacted| redacted == 1.0).map(Some),
             Test::Edge { .. } | Test::Claims { .. } => Ok(None),
@@ -403,7 +396,7 @@ impl<'a> Filter<'a> {
     /// Tests every item of `among` on its own.
     fn test_each(&self, test: &Test, among: &Bits) -> Result<Bits> {
         if let Test::Edge { edge, target } = test {
-            return self.edge_test(Edge::from(edge.node), target.as_ref(), among);
+            return self.edge_test(Edge::from(*edge), target.as_ref(), among);
         }
         let mut found = Vec::new();
         for id in among.iter() {
@@ -414,7 +407,7 @@ impl<'a> Filter<'a> {
         Ok(found.into_iter().collect())
     }
 
-    fn edge_test(&self, edge: Edge, target: Option<&Spanned<Pointer>>, among: &Bits) -> Result<Bits> {
+    fn edge_test(&self, edge: Edge, target: Option<&Pointer>, among: &Bits) -> Result<Bits> {
         let Some(pointer) = target else {
             let mut found = Vec::new();
             for id in among.iter() {
@@ -427,7 +420,7 @@ impl<'a> Filter<'a> {
             return Ok(found.into_iter().collect());
         };
         let mut found = Vec::new();
-        for target in self.edge_targets(edge, &pointer.node.target.node)? {
+        for target in self.edge_targets(edge, &pointer.target)? {
             found.extend(self.state().edges_in(target, Some(edge))?.iter().map(|end| end.far.0));
             if edge.is_symmetric() {
                 found.extend(self.state().edges_out(target, Some(edge))?.iter().map(|end| end.far.0));
@@ -441,7 +434,7 @@ impl<'a> Filter<'a> {
     fn edge_targets(&self, edge: Edge, target: &Ref) -> Result<Vec<ItemId>> {
         let by_name = matches!(edge, Edge::Mentions | Edge::Solves);
         match target {
-            Ref::Item(item) => match item.bound() {
+            Ref::Item(item) => match item {
                 ItemRef::Key(key) if by_name => {
                     let mut found: Vec<ItemId> = self.state().item_by_key(key)?.into_iter().collect();
                     let kind = if edge == Edge::Mentions { Kind::Concept } else { Kind::Intent };
@@ -455,9 +448,9 @@ impl<'a> Filter<'a> {
                     }
                     Ok(found)
                 }
-                _ => Ok(vec![self.snapshot.resolve_item(item.bound())?]),
+                _ => Ok(vec![self.snapshot.resolve_item(item)?]),
             },
-            Ref::Page(page) => Ok(self.snapshot.page_traces(page.bound())?),
+            Ref::Page(page) => Ok(self.snapshot.page_traces(page)?),
             Ref::Episode(_) => Err(Error::Invalid(format!("an episode cannot be the target of {edge}"))),
         }
     }
@@ -481,7 +474,7 @@ impl<'a> Filter<'a> {
             Some(Scope::Pages(keys)) => {
                 let mut traces = Vec::new();
                 for key in keys {
-                    traces.extend(self.snapshot.page_traces(key.node.bound())?);
+                    traces.extend(self.snapshot.page_traces(key)?);
                 }
                 let mut found: Vec<u32> = traces.iter().map(|id| id.0).collect();
                 for trace in traces {
@@ -517,9 +510,8 @@ impl<'a> Filter<'a> {
 }
 
 /// The numbers of the named episodes.
-pub(crate) fn episode_numbers(state: &State, ids: &[Spanned<holotype_query::Arg<String>>]) -> Result<Vec<u32>> {
-    let number = |id: &Spanned<holotype_query::Arg<String>>| {
-        let id = id.node.bound();
+pub(crate) fn episode_numbers(state: &State, ids: &[String]) -> Result<Vec<u32>> {
+    let number = |id: &String| {
         let missing = || Error::Missing { what: "episode", name: format!("'{id}'") };
         state.episode_number(id)?.ok_or_else(missing)
     };
@@ -533,8 +525,8 @@ pub(crate) fn window(state: &State, flaw: &Flaw) -> Result<Window> {
     }
     let mut window = Window::default();
     for bound in &flaw.window {
-        match &bound.node {
-            Bound::Steps(steps) => window.steps = Some(*steps.node.bound()),
+        match bound {
+            Bound::Steps(steps) => window.steps = Some(*steps),
             Bound::Age(age) => window.age = Some(i64::try_from(age.micros()).unwrap_or(i64::MAX)),
             Bound::Version => window.version = true,
         }
@@ -564,14 +556,14 @@ fn is_cheap(predicate: &Predicate) -> bool {
     match predicate {
         Predicate::And(parts) | Predicate::Or(parts) => parts.iter().all(is_cheap),
         Predicate::Not(part) => is_cheap(part),
-        Predicate::Test(test) => match &test.node {
+        Predicate::Test(test) => match &**test {
             Test::Compare { name, .. }
             | Test::In { name, .. }
             | Test::Between { name, .. }
             | Test::Contains { name, .. }
             | Test::Matches { name, .. }
             | Test::Has(name) => !matches!(
-                name.node.attribute(),
+                name.attribute(),
                 None | Some(
                     AttributeId::Fields
                         | AttributeId::Text
@@ -610,27 +602,27 @@ pub(crate) fn holds(
     claims: &dyn Fn(&str) -> Result<Vec<Cell>>,
     test: &Test,
 ) -> Result<bool> {
-    let with = |name: &Spanned<Name>, test: &dyn Fn(&Cell) -> bool| Ok(get(&name.node)?.as_ref().is_some_and(test));
+    let with = |name: &Name, test: &dyn Fn(&Cell) -> bool| Ok(get(name)?.as_ref().is_some_and(test));
     match test {
-        Test::Compare { name, op, value } => with(name, &|cell| cell::holds(cell, *op, value.node.bound())),
+        Test::Compare { name, op, value } => with(name, &|cell| cell::holds(cell, *op, value)),
         Test::In { name, not, list } => {
-            let any = |cell: &Cell| list.node.bound().iter().any(|value| cell::holds(cell, Op::Eq, value.node.bound()));
+            let any = |cell: &Cell| list.iter().any(|value| cell::holds(cell, Op::Eq, value));
             with(name, &|cell| any(cell) != *not)
         }
-        Test::Between { name, not, low, high } => with(name, &|cell| {
-            (cell::holds(cell, Op::Ge, low.node.bound()) && cell::holds(cell, Op::Le, high.node.bound())) != *not
-        }),
+        Test::Between { name, not, low, high } => {
+            with(name, &|cell| (cell::holds(cell, Op::Ge, low) && cell::holds(cell, Op::Le, high)) != *not)
+        }
         Test::Contains { name, not, text } => {
-            let wanted = comparable(text.node.bound());
+            let wanted = comparable(text);
             with(name, &|cell| contains(cell, &wanted) != *not)
         }
-        Test::Matches { name, not, glob } => with(name, &|cell| matches(cell, glob.node.bound()) != *not),
+        Test::Matches { name, not, glob } => with(name, &|cell| matches(cell, glob) != *not),
         Test::Has(name) => with(name, &|_| true),
         Test::Claims { name, value } => {
-            let found = claims(name.node.bound())?;
+            let found = claims(name)?;
             Ok(match value {
                 None => !found.is_empty(),
-                Some((op, value)) => found.iter().any(|cell| cell::holds(cell, *op, value.node.bound())),
+                Some((op, value)) => found.iter().any(|cell| cell::holds(cell, *op, value)),
             })
         }
         Test::Flaw(_) | Test::Redacted | Test::Edge { .. } => Ok(false),
@@ -643,6 +635,6 @@ pub(crate) fn holds_for_row(get: &dyn Fn(&Name) -> Result<Option<Cell>>, predica
         Predicate::And(parts) => parts.iter().try_fold(true, |all, part| Ok(all && holds_for_row(get, part)?)),
         Predicate::Or(parts) => parts.iter().try_fold(false, |any, part| Ok(any || holds_for_row(get, part)?)),
         Predicate::Not(part) => Ok(!holds_for_row(get, part)?),
-        Predicate::Test(test) => holds(get, &|_| Ok(Vec::new()), &test.node),
+        Predicate::Test(test) => holds(get, &|_| Ok(Vec::new()), test),
     }
 }

@@ -9,8 +9,8 @@
 use crate::Result;
 use crate::model::item::ItemId;
 use crate::state::State;
-use holotype_query::ast::{Predicate, Test};
-use holotype_query::{Arg, Op, Spanned, Value};
+use holotype_query::plan::{Predicate, Test};
+use holotype_query::{Op, Value};
 
 /// Items found without a scan.
 pub(crate) struct KeyLookup {
@@ -46,19 +46,19 @@ pub(crate) fn look_up_keys(state: &State, predicate: &Predicate) -> Result<Optio
             Ok(Some(all))
         }
         Predicate::Not(_) => Ok(None),
-        Predicate::Test(test) => of_test(state, &test.node),
+        Predicate::Test(test) => of_test(state, test),
     }
 }
 
 fn of_test(state: &State, test: &Test) -> Result<Option<KeyLookup>> {
     let (name, values): (_, Vec<&Value>) = match test {
-        Test::Compare { name, op: Op::Eq, value } => (name, vec![value.node.bound()]),
-        Test::In { name, not: false, list } => (name, list.node.bound().iter().map(bound).collect()),
+        Test::Compare { name, op: Op::Eq, value } => (name, vec![value]),
+        Test::In { name, not: false, list } => (name, list.iter().collect()),
         _ => return Ok(None),
     };
     let mut found = Vec::with_capacity(values.len());
     for value in values {
-        match (name.node.word(), value) {
+        match (name.word(), value) {
             (Some("key"), Value::Text(key)) => found.extend(state.item_by_key(key)?.map(|id| (id, Some(key.clone())))),
             (Some("item"), Value::Number(number)) => {
                 let id = number.as_i64().and_then(|id| u32::try_from(id).ok());
@@ -75,8 +75,4 @@ fn of_test(state: &State, test: &Test) -> Result<Option<KeyLookup>> {
 fn sort_unique(ids: &mut Vec<(ItemId, Option<String>)>) {
     ids.sort_unstable();
     ids.dedup_by_key(|(id, _)| *id);
-}
-
-fn bound(value: &Spanned<Arg<Value>>) -> &Value {
-    value.node.bound()
 }

@@ -19,8 +19,8 @@ use crate::state::attributes::Cited;
 use crate::state::content::{Content, ContentReader};
 use crate::state::pages::PageHash;
 use crate::{Error, Result};
-use holotype_query::ast::AsOf;
-use holotype_query::{ItemRef, Spanned};
+use holotype_query::ItemRef;
+use holotype_query::plan::AsOf;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -190,11 +190,11 @@ impl Snapshot {
     }
 
     /// The view that a clause `as of` names; this one without a clause.
-    pub(crate) fn at(&self, clause: Option<&Spanned<AsOf>>) -> Result<Cow<'_, Snapshot>> {
-        match clause.map(|clause| &clause.node) {
+    pub(crate) fn at(&self, clause: Option<&AsOf>) -> Result<Cow<'_, Snapshot>> {
+        match clause {
             None => Ok(Cow::Borrowed(self)),
-            Some(AsOf::Commit(commit)) => self.as_of(*commit.node.bound()).map(Cow::Owned),
-            Some(AsOf::Time(time)) => self.as_of_time(time.node.bound().micros).map(Cow::Owned),
+            Some(AsOf::Commit(commit)) => self.as_of(*commit).map(Cow::Owned),
+            Some(AsOf::Time(time)) => self.as_of_time(time.micros).map(Cow::Owned),
         }
     }
 

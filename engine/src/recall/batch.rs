@@ -11,7 +11,7 @@ use crate::read::answer::Answer;
 use crate::read::near_answers::{self, NearQuestions};
 use crate::read::snapshot::Snapshot;
 use holotype_query::Channel;
-use holotype_query::ast::{Clauses, Recall};
+use holotype_query::plan::{Clauses, Recall};
 use std::time::Instant;
 
 /// Recalls that run together, at most: their searches have to be kept until each is asked.

@@ -2,7 +2,7 @@
 //!
 //! The statement is checked as one of the language is, so a wrong name or type is the same error.
 
-use super::condition::{Condition, Flaw, literal, name_of};
+use super::condition::{Condition, Flaw, name_of};
 use super::stage::{Stage, Weights};
 use super::{Roles, run, run_with_roles};
 use crate::model::time::Moment;
@@ -10,11 +10,10 @@ use crate::read::answer::Answer;
 use crate::read::snapshot::Snapshot;
 use crate::read::typed::FromCells;
 use crate::{Error, Result};
-use holotype_query::ast::{
-    self, Abstain, AsOf, Budget, Clauses, Escalate, Expand, Limit, Predicate, Query, Reader, Relax, Returns, Scope,
-    Script, Statement, WithReceipt,
+use holotype_query::plan::{
+    Abstain, AsOf, Clauses, Escalate, Expand, Predicate, Query, Reader, Recall, Returns, Scope,
 };
-use holotype_query::{EscalateMode, ItemRef, Lines, Noun, Params, Passage, Spanned, Time, Vector, check_bound};
+use holotype_query::{EscalateMode, ItemRef, Lines, Noun, Passage, Time, Vector};
 use std::fmt;
 
 /// A recall statement in progress; [`RecallBuilder::run`] answers it.
@@ -51,7 +50,7 @@ impl Snapshot {
     /// Starts a recall by text.
     pub fn recall(&self, text: impl Into<String>) -> RecallBuilder<'_> {
         let passage = Passage { text: text.into(), vector: None };
-        let query = Query { text: Some(literal(passage)), ..Query::default() };
+        let query = Query { text: Some(passage), ..Query::default() };
         RecallBuilder::new(self, query)
     }
 
@@ -62,7 +61,7 @@ impl Snapshot {
 
     /// Starts a recall of what resembles the item of a key.
     pub fn recall_like(&self, key: impl Into<String>) -> RecallBuilder<'_> {
-        let like = Some(literal(ItemRef::Key(key.into())));
+        let like = Some(ItemRef::Key(key.into()));
         RecallBuilder::new(self, Query { like, ..Query::default() })
     }
 }
@@ -76,7 +75,7 @@ impl<'s> RecallBuilder<'s> {
 impl RecallBuilder<'_> {
     /// Sets the query vector.
     pub fn near(mut self, vector: Vec<f32>) -> Self {
-        self.query.near = Some(literal(Vector { param: "vector".to_owned(), components: vector }));
+        self.query.near = Some(Vector { param: "vector".to_owned(), components: vector });
         self
     }
 
@@ -84,41 +83,40 @@ impl RecallBuilder<'_> {
 
     /// Limits the scope to this episode; call again to add another.
     pub fn in_episode(mut self, id: impl Into<String>) -> Self {
-        let id = literal(id.into());
-        match self.clauses.scope.as_mut().map(|scope| &mut scope.node) {
+        let id = id.into();
+        match self.clauses.scope.as_mut() {
             Some(Scope::Episodes(ids)) => ids.push(id),
-            _ => self.clauses.scope = Some(Scope::Episodes(vec![id]).into()),
+            _ => self.clauses.scope = Some(Scope::Episodes(vec![id])),
         }
         self
     }
 
     /// Limits the scope to this page; call again to add another.
     pub fn in_page(mut self, key: impl Into<String>) -> Self {
-        let key = literal(key.into());
-        match self.clauses.scope.as_mut().map(|scope| &mut scope.node) {
+        let key = key.into();
+        match self.clauses.scope.as_mut() {
             Some(Scope::Pages(keys)) => keys.push(key),
-            _ => self.clauses.scope = Some(Scope::Pages(vec![key]).into()),
+            _ => self.clauses.scope = Some(Scope::Pages(vec![key])),
         }
         self
     }
 
     /// Searches everything, as without a scope.
     pub fn in_all(mut self) -> Self {
-        self.clauses.scope = Some(Scope::All.into());
+        self.clauses.scope = Some(Scope::All);
         self
     }
 
     /// Sets the stages of the search, from coarse to fine.
     pub fn through(mut self, stages: impl IntoIterator<Item = Stage>) -> Self {
-        let stages: Vec<Spanned<ast::Stage>> = stages.into_iter().map(|stage| stage.into_ast().into()).collect();
-        self.clauses.path = Some(stages.into());
+        self.clauses.path = Some(stages.into_iter().map(Stage::into_plan).collect());
         self
     }
 
     /// Sets a condition on rows (`where`), which is never relaxed; further ones must hold too.
     pub fn filter(mut self, condition: Condition) -> Self {
         let condition = condition.into_predicate();
-        let all = match self.clauses.filter.take().map(|before| before.node) {
+        let all = match self.clauses.filter.take() {
             None => condition,
             Some(Predicate::And(mut parts)) => {
                 parts.push(condition);
@@ -126,57 +124,55 @@ impl RecallBuilder<'_> {
             }
             Some(before) => Predicate::And(vec![before, condition]),
         };
-        self.clauses.filter = Some(all.into());
+        self.clauses.filter = Some(all);
         self
     }
 
     /// Keeps rows with these flaws out.
     pub fn exclude<F: Into<Flaw>>(mut self, flaws: impl IntoIterator<Item = F>) -> Self {
-        let more = flaws.into_iter().map(|flaw| flaw.into().into_ast().into());
-        self.clauses.exclude.get_or_insert_with(|| Vec::new().into()).node.extend(more);
+        self.clauses.exclude.extend(flaws.into_iter().map(|flaw| flaw.into().into_plan()));
         self
     }
 
     /// Lets rows with these flaws in.
     pub fn include<F: Into<Flaw>>(mut self, flaws: impl IntoIterator<Item = F>) -> Self {
-        let more = flaws.into_iter().map(|flaw| flaw.into().into_ast().into());
-        self.clauses.include.get_or_insert_with(|| Vec::new().into()).node.extend(more);
+        self.clauses.include.extend(flaws.into_iter().map(|flaw| flaw.into().into_plan()));
         self
     }
 
     /// Includes excluded items, marked, if fewer rows than this remain.
     pub fn relax_below(mut self, rows: u64) -> Self {
-        self.clauses.relax = Some(Relax { below: literal(rows) }.into());
+        self.clauses.relax_below = Some(rows);
         self
     }
 
     /// Gives no rows if the evidence is weaker than this.
     pub fn abstain_below(mut self, strength: f64) -> Self {
-        self.clauses.abstain = Some(Abstain { below: Some(literal(strength)) }.into());
+        self.clauses.abstain = Some(Abstain { below: Some(strength) });
         self
     }
 
     /// Gives no rows if the question is not answerable.
     pub fn abstain(mut self) -> Self {
-        self.clauses.abstain = Some(Abstain { below: None }.into());
+        self.clauses.abstain = Some(Abstain { below: None });
         self
     }
 
     /// Sets whether other statements of a row's frame are lines below it, or rows.
     pub fn lines(mut self, lines: Lines) -> Self {
-        self.clauses.lines = Some(lines.into());
+        self.clauses.lines = Some(lines);
         self
     }
 
     /// Returns as many rows as fit into this many tokens.
     pub fn budget(mut self, tokens: u64) -> Self {
-        self.clauses.budget = Some(Budget { tokens: literal(tokens) }.into());
+        self.clauses.budget = Some(tokens);
         self
     }
 
     /// Returns at most this many rows.
     pub fn limit(mut self, rows: u64) -> Self {
-        self.clauses.limit = Some(Limit { count: literal(rows), skip: None }.into());
+        self.clauses.limit = Some(rows);
         self
     }
 
@@ -195,7 +191,7 @@ impl RecallBuilder<'_> {
 
     /// Sets the weights of the score.
     pub fn score(mut self, weights: Weights) -> Self {
-        self.clauses.score = Some(weights.into_ast().into());
+        self.clauses.score = Some(weights.into_plan());
         self
     }
 
@@ -203,36 +199,36 @@ impl RecallBuilder<'_> {
 
     /// Sets the reader's step.
     pub fn at_step(mut self, step: u64) -> Self {
-        self.reader().step = Some(literal(step));
+        self.reader().step = Some(step);
         self
     }
 
     /// Sets the reader's time: a [`Timestamp`](crate::Timestamp), or microseconds since the epoch.
     pub fn at_time(mut self, at: impl Moment) -> Self {
-        self.reader().time = Some(literal(Time { micros: at.micros() }));
+        self.reader().time = Some(Time { micros: at.micros() });
         self
     }
 
     /// Sets the reader's version, which excludes items of other versions.
     pub fn at_version(mut self, version: impl Into<String>) -> Self {
-        self.reader().version = Some(literal(version.into()));
+        self.reader().version = Some(version.into());
         self
     }
 
     fn reader(&mut self) -> &mut Reader {
-        &mut self.clauses.reader.get_or_insert_with(|| Reader::default().into()).node
+        self.clauses.reader.get_or_insert_default()
     }
 
     /// Reads the state after a commit.
     pub fn as_of_commit(mut self, commit: u64) -> Self {
-        self.clauses.as_of = Some(AsOf::Commit(literal(commit)).into());
+        self.clauses.as_of = Some(AsOf::Commit(commit));
         self
     }
 
     /// Reads the state after the last commit stamped at or before a time: a [`Timestamp`](crate::Timestamp), or
     /// microseconds since the epoch.
     pub fn as_of_time(mut self, at: impl Moment) -> Self {
-        self.clauses.as_of = Some(AsOf::Time(literal(Time { micros: at.micros() })).into());
+        self.clauses.as_of = Some(AsOf::Time(Time { micros: at.micros() }));
         self
     }
 
@@ -241,19 +237,18 @@ impl RecallBuilder<'_> {
     /// Adds the evidence under each row: at most `depth` levels and `tokens` tokens.
     pub fn expand(mut self, depth: u64, tokens: u64) -> Self {
         let expand = self.expansion();
-        (expand.depth, expand.within_tokens) = (Some(literal(depth)), Some(literal(tokens)));
+        (expand.depth, expand.within_tokens) = (Some(depth), Some(tokens));
         self
     }
 
     /// Adds evidence of one sort only.
     pub fn expand_to(mut self, noun: Noun) -> Self {
-        self.expansion().noun = Some(noun.into());
+        self.expansion().noun = Some(noun);
         self
     }
 
     fn expansion(&mut self) -> &mut Expand {
-        let none = Expand { noun: None, depth: None, within_tokens: None };
-        &mut self.clauses.expand.get_or_insert_with(|| none.into()).node
+        self.clauses.expand.get_or_insert(Expand { noun: None, depth: None, within_tokens: None })
     }
 
     /// Answers from summaries, or from raw pages: as the router says, always, or never.
@@ -265,19 +260,19 @@ impl RecallBuilder<'_> {
     /// Sets how many pages each round of an escalation reads.
     pub fn escalate_pages(mut self, pages: u64) -> Self {
         let escalate = self.escalation();
-        (escalate.noun, escalate.count) = (Some(Noun::Pages.into()), Some(literal(pages)));
+        (escalate.noun, escalate.count) = (Some(Noun::Pages), Some(pages));
         self
     }
 
     /// Sets the number of rounds of an escalation, at most.
     pub fn escalate_rounds(mut self, rounds: u64) -> Self {
-        self.escalation().rounds = Some(literal(rounds));
+        self.escalation().rounds = Some(rounds);
         self
     }
 
     /// Sets the similarity of a summary from which its page goes before the ranking.
     pub fn escalate_protect(mut self, similarity: f64) -> Self {
-        self.escalation().protect = Some(literal(similarity));
+        self.escalation().protect = Some(similarity);
         self
     }
 
@@ -288,57 +283,43 @@ impl RecallBuilder<'_> {
     }
 
     fn escalation(&mut self) -> &mut Escalate {
-        &mut self.clauses.escalate.get_or_insert_with(|| Escalate::default().into()).node
+        self.clauses.escalate.get_or_insert_default()
     }
 
     // ---- the answer ----
 
     /// Stores the question and the answer; the recall then runs with [`RecallBuilder::run_in`].
     pub fn with_receipt(mut self) -> Self {
-        self.clauses.receipt = Some(WithReceipt.into());
+        self.clauses.receipt = true;
         self
     }
 
     /// Sets the columns of [`RecallBuilder::rows`] and of the answer as JSON.
     pub fn returns<'n>(mut self, columns: impl IntoIterator<Item = &'n str>) -> Self {
-        let names = columns.into_iter().map(|name| name_of(name).into()).collect();
-        self.clauses.returns = Some(Returns::Names(names).into());
+        let names = columns.into_iter().map(name_of).collect();
+        self.clauses.returns = Some(Returns::Names(names));
         self
     }
 
-    /// The statement so far, unchecked.
-    fn unchecked(&self) -> ast::Recall {
-        let mut clauses = self.clauses.clone();
-        if let (Some(limit), Some(skip)) = (&mut clauses.limit, self.skip) {
-            limit.node.skip = Some(literal(skip));
-        }
-        ast::Recall { query: self.query.clone(), clauses }
+    /// The recall so far, unchecked.
+    fn unchecked(&self) -> Recall {
+        let skip = self.skip.filter(|_| self.clauses.limit.is_some()).unwrap_or(0);
+        Recall { query: self.query.clone(), clauses: Clauses { skip, ..self.clauses.clone() } }
     }
 
-    /// The statement so far, as a checked one of the language.
-    pub(crate) fn statement(&self) -> Result<ast::Recall> {
+    /// The recall so far, checked as one of the language is.
+    pub(crate) fn plan(&self) -> Result<Recall> {
         if self.skip.is_some() && self.clauses.limit.is_none() {
             return Err(Error::Invalid("skip is for the pages of a limit; set limit as well".to_owned()));
         }
-        let dimension = self.snapshot.state.meta.space.as_ref().map(|space| space.dim as usize);
-        let script = Script { statements: vec![self.as_statement().into()], comments: Vec::new() };
-        let mut checked = check_bound(&script, &Params::new(), dimension).map_err(Error::Query)?;
-        match checked.pop() {
-            Some(Statement::Recall(recall)) => Ok(*recall),
-            _ => Err(Error::Invalid("a recall is expected".to_owned())),
-        }
+        let recall = self.unchecked();
+        recall.check().map_err(Error::Query)?;
+        Ok(recall)
     }
 
-    /// The statement, which must not write.
-    pub(super) fn reading(&self) -> Result<ast::Recall> {
-        match self.clauses.receipt {
-            Some(_) => Err(Error::ReadOnly),
-            None => self.statement(),
-        }
-    }
-
-    fn as_statement(&self) -> Statement {
-        Statement::Recall(Box::new(self.unchecked()))
+    /// The recall, which must not write.
+    pub(super) fn reading(&self) -> Result<Recall> {
+        if self.clauses.receipt { Err(Error::ReadOnly) } else { self.plan() }
     }
 
     /// Answers the recall.
@@ -370,6 +351,6 @@ impl RecallBuilder<'_> {
 /// The canonical statement; a query vector stands as `$vector`.
 impl fmt::Display for RecallBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_statement().fmt(f)
+        self.unchecked().fmt(f)
     }
 }

@@ -15,8 +15,8 @@
 //! Names and types are checked when the recall runs, as in the language.
 
 use crate::model::edge::Edge;
-use holotype_query::ast::{self, Bound, Predicate, Ref, Test};
-use holotype_query::{Arg, AttributeId, Duration, FlawKind, ItemRef, Name, Number, Op, Spanned, Value};
+use holotype_query::plan::{self, Bound, Predicate, Ref, Test};
+use holotype_query::{AttributeId, Duration, FlawKind, ItemRef, Name, Number, Op, Value};
 use std::fmt;
 use std::ops::{BitAnd, BitOr, Not};
 
@@ -34,7 +34,7 @@ pub struct Attribute(Name);
 
 /// A flaw, to exclude or to include rows with it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Flaw(ast::Flaw);
+pub struct Flaw(plan::Flaw);
 
 /// The attribute of this name: `step`, `status`, `fields.price`.
 pub fn attribute(name: &str) -> Attribute {
@@ -58,28 +58,24 @@ pub fn cites(key: &str) -> Condition {
 
 /// True of items with such an edge to the item of a key.
 pub fn edge(edge: Edge, key: &str) -> Condition {
-    let target = Ref::Item(Arg::Value(ItemRef::Key(key.to_owned())));
-    let target = ast::Pointer { target: target.into(), field: None, excerpt: None };
-    test(Test::Edge { edge: holotype_query::Edge::from(edge).into(), target: Some(target.into()) })
+    let target = Ref::Item(ItemRef::Key(key.to_owned()));
+    let target = plan::Pointer { target, field: None, excerpt: None };
+    test(Test::Edge { edge: edge.into(), target: Some(target) })
 }
 
 /// True of items with any such edge.
 pub fn any_edge(edge: Edge) -> Condition {
-    test(Test::Edge { edge: holotype_query::Edge::from(edge).into(), target: None })
+    test(Test::Edge { edge: edge.into(), target: None })
 }
 
 /// True of items that claim something under this name.
 pub fn claims(name: &str) -> Condition {
-    test(Test::Claims { name: literal(name.to_owned()), value: None })
+    test(Test::Claims { name: name.to_owned(), value: None })
 }
 
 /// True of items whose claim of this name compares so with a value.
 pub fn claims_value(name: &str, op: Op, value: impl Into<Literal>) -> Condition {
-    test(Test::Claims { name: literal(name.to_owned()), value: Some((op, literal(value.into().0))) })
-}
-
-pub(super) fn literal<T>(value: T) -> Spanned<Arg<T>> {
-    Spanned::from(Arg::Value(value))
+    test(Test::Claims { name: name.to_owned(), value: Some((op, value.into().0)) })
 }
 
 pub(super) fn name_of(name: &str) -> Name {
@@ -90,12 +86,12 @@ pub(super) fn name_of(name: &str) -> Name {
 }
 
 fn test(test: Test) -> Condition {
-    Condition(Predicate::Test(Box::new(test.into())))
+    Condition(Predicate::Test(Box::new(test)))
 }
 
 impl Attribute {
     fn compare(self, op: Op, value: impl Into<Literal>) -> Condition {
-        test(Test::Compare { name: self.0.into(), op, value: literal(value.into().0) })
+        test(Test::Compare { name: self.0, op, value: value.into().0 })
     }
 
     /// `NAME = VALUE`.
@@ -130,29 +126,29 @@ impl Attribute {
 
     /// `NAME in (VALUE, …)`.
     pub fn one_of<V: Into<Literal>>(self, values: impl IntoIterator<Item = V>) -> Condition {
-        let list = values.into_iter().map(|value| literal(value.into().0)).collect();
-        test(Test::In { name: self.0.into(), not: false, list: literal(list) })
+        let list = values.into_iter().map(|value| value.into().0).collect();
+        test(Test::In { name: self.0, not: false, list })
     }
 
     /// `NAME between LOW and HIGH`, both included.
     pub fn between(self, low: impl Into<Literal>, high: impl Into<Literal>) -> Condition {
-        let (low, high) = (literal(low.into().0), literal(high.into().0));
-        test(Test::Between { name: self.0.into(), not: false, low, high })
+        let (low, high) = (low.into().0, high.into().0);
+        test(Test::Between { name: self.0, not: false, low, high })
     }
 
     /// `NAME contains TEXT`, in any case.
     pub fn contains(self, text: &str) -> Condition {
-        test(Test::Contains { name: self.0.into(), not: false, text: literal(text.to_owned()) })
+        test(Test::Contains { name: self.0, not: false, text: text.to_owned() })
     }
 
     /// `NAME matches GLOB`: `*` stands for any text, `?` for any character.
     pub fn matches(self, glob: &str) -> Condition {
-        test(Test::Matches { name: self.0.into(), not: false, glob: literal(glob.to_owned()) })
+        test(Test::Matches { name: self.0, not: false, glob: glob.to_owned() })
     }
 
     /// `has NAME`: the item has the attribute.
     pub fn exists(self) -> Condition {
-        test(Test::Has(self.0.into()))
+        test(Test::Has(self.0))
     }
 }
 
@@ -209,30 +205,30 @@ impl Flaw {
 
     /// Stale if more than so many steps before the reader.
     pub fn steps(mut self, steps: u64) -> Flaw {
-        self.0.window.push(Bound::Steps(literal(steps)).into());
+        self.0.window.push(Bound::Steps(steps));
         self
     }
 
     /// Stale if older than this.
     pub fn age(mut self, age: std::time::Duration) -> Flaw {
-        self.0.window.push(Bound::Age(length(age)).into());
+        self.0.window.push(Bound::Age(length(age)));
         self
     }
 
     /// Stale if of another version than the reader's.
     pub fn version(mut self) -> Flaw {
-        self.0.window.push(Bound::Version.into());
+        self.0.window.push(Bound::Version);
         self
     }
 
-    pub(super) fn into_ast(self) -> ast::Flaw {
+    pub(super) fn into_plan(self) -> plan::Flaw {
         self.0
     }
 }
 
 impl From<FlawKind> for Flaw {
     fn from(kind: FlawKind) -> Flaw {
-        Flaw(ast::Flaw { kind, window: Vec::new() })
+        Flaw(plan::Flaw { kind, window: Vec::new() })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::read::container_rows::rows;
 use crate::read::snapshot::Snapshot;
 use holotype_index::bitmap::Bits;
 use holotype_query::Noun;
-use holotype_query::ast::Predicate;
+use holotype_query::plan::Predicate;
 use std::collections::BTreeMap;
 
 /// The traces a stage of pages or episodes may route through: all of them, or those whose container matches `only`.

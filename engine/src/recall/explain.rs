@@ -7,10 +7,10 @@ use crate::model::plural::counted;
 use crate::model::time;
 use crate::read::snapshot::Snapshot;
 use crate::state::reader_position::ReaderPosition;
-use holotype_query::ast;
+use holotype_query::plan::Recall;
 
 /// Describes the plan of a recall without running it.
-pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps> {
+pub(crate) fn explain(snapshot: &Snapshot, recall: &Recall) -> Result<Steps> {
     let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?;
     let plan = Plan::new(snapshot, recall)?;
     let mut steps = Steps::new();

@@ -7,8 +7,8 @@ use crate::model::item::{ItemId, Layer};
 use crate::read::nearest;
 use crate::read::snapshot::Snapshot;
 use holotype_index::words::Analyzer;
-use holotype_query::ast::{Clauses, Query, Recall};
-use holotype_query::{Arg, Passage, Spanned, Vector};
+use holotype_query::plan::{Clauses, Query, Recall};
+use holotype_query::{Passage, Vector};
 
 /// The active recalls nearest to a text, best first: by vector if there is one, else by words.
 pub(crate) fn nearest_recalls(
@@ -17,10 +17,11 @@ pub(crate) fn nearest_recalls(
     vector: Option<&[f32]>,
     most: usize,
 ) -> Result<Vec<ItemId>> {
-    let passage = Passage { text: text.to_owned(), vector: None };
-    let mut query = Query { text: Some(Spanned::from(Arg::Value(passage))), ..Query::default() };
-    query.near = vector
-        .map(|vector| Spanned::from(Arg::Value(Vector { param: "vector".to_owned(), components: vector.to_vec() })));
+    let query = Query {
+        text: Some(Passage { text: text.to_owned(), vector: None }),
+        near: vector.map(|vector| Vector { param: "vector".to_owned(), components: vector.to_vec() }),
+        like: None,
+    };
     let plan = Plan::new(snapshot, &Recall { query, clauses: Clauses::default() })?;
     if let Some(vector) = &plan.vector
         && let Some(found) = nearest::search(snapshot, Layer::Recall, vector, most, &plan.recalls)?

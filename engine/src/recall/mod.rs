@@ -60,7 +60,7 @@ pub(crate) use context::Steps;
 pub use escalate::{Planner, Roles, UncoveredWords};
 pub(crate) use explain::{describe_reader, explain};
 use group::{Frames, Grouper};
-use holotype_query::ast;
+use holotype_query::plan::Recall;
 use offers::Offers;
 use passages::Logs;
 use plan::Plan;
@@ -75,13 +75,13 @@ pub(crate) use why::why;
 use words::{WordIndexes, Words};
 
 /// Runs a recall with bound parameters.
-pub(crate) fn run(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Answer> {
+pub(crate) fn run(snapshot: &Snapshot, recall: &Recall) -> Result<Answer> {
     let mut steps = Steps::new();
     run_with_steps(&snapshot.metered(), recall, &mut steps)
 }
 
 /// Runs an escalating recall with roles of the caller.
-fn run_with_roles(snapshot: &Snapshot, recall: &ast::Recall, roles: Roles<'_>) -> Result<Answer> {
+fn run_with_roles(snapshot: &Snapshot, recall: &Recall, roles: Roles<'_>) -> Result<Answer> {
     if recall.clauses.escalate.is_none() {
         return Err(crate::Error::Invalid("roles need a recall that escalates".to_owned()));
     }
@@ -94,7 +94,7 @@ fn run_with_roles(snapshot: &Snapshot, recall: &ast::Recall, roles: Roles<'_>) -
 }
 
 /// Runs a recall and appends its steps.
-pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
+pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &Recall, steps: &mut Steps) -> Result<Answer> {
     let before = steps.len();
     repair::skip_damaged(&snapshot.state, || {
         steps.truncate(before);
@@ -102,7 +102,7 @@ pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &
     })
 }
 
-fn run_once(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
+fn run_once(snapshot: &Snapshot, recall: &Recall, steps: &mut Steps) -> Result<Answer> {
     let started = Instant::now();
     let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?.with_content_cache();
     if recall.clauses.escalate.is_some() {

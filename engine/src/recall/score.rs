@@ -18,7 +18,7 @@ use crate::state::reader_position::ReaderPosition;
 use crate::state::settings;
 use crate::{Error, Result};
 use holotype_query::Part;
-use holotype_query::ast::{Interval, Score, ScoreBase, Term};
+use holotype_query::plan::{Interval, Score, ScoreBase, Term};
 
 /// The highest return score (PlugMem C.2).
 const MOST_RETURN: f32 = 10.0;
@@ -58,7 +58,7 @@ impl Weights {
         let Some(score) = score else { return default() };
         let mut weights = match &score.base {
             ScoreBase::Default => default()?,
-            ScoreBase::Profile(name) => Weights::profile(state, name.node.word().unwrap_or_default())?,
+            ScoreBase::Profile(name) => Weights::profile(state, name.word().unwrap_or_default())?,
             ScoreBase::Zero => {
                 Weights { similarity: 0.0, words: 0.0, recency: 0.0, status: 0.0, source: 0.0, ..default()? }
             }
@@ -68,7 +68,7 @@ impl Weights {
             weights.groups = false;
         }
         for term in &score.terms {
-            weights.set(&term.node)?;
+            weights.set(term)?;
         }
         Ok(weights)
     }
@@ -128,11 +128,11 @@ impl Weights {
     }
 
     fn set(&mut self, term: &Term) -> Result<()> {
-        let weight = *term.weight.node.bound() as f32;
+        let weight = term.weight as f32;
         if !weight.is_finite() {
-            return Err(Error::Invalid(format!("the weight of {} must be a finite number", term.part.node)));
+            return Err(Error::Invalid(format!("the weight of {} must be a finite number", term.part)));
         }
-        match term.part.node {
+        match term.part {
             Part::Similarity => self.similarity = weight,
             Part::Words => self.words = weight,
             Part::Recency => self.recency = weight,
@@ -144,17 +144,17 @@ impl Weights {
             Part::Conflict => self.conflict = weight,
         }
         for (name, value) in &term.values {
-            let (name, value) = (name.node.word().unwrap_or_default(), *value.node.bound() as f32);
-            match term.part.node {
+            let (name, value) = (name.word().unwrap_or_default(), *value as f32);
+            match term.part {
                 Part::Status => self.statuses[usize::from(name.parse::<Status>()?.to_byte())] = value,
                 Part::Source => self.sources[usize::from(name.parse::<Source>()?.to_byte())] = value,
                 _ => {}
             }
         }
         if let Some(half_life) = &term.half_life {
-            self.half_life = match &half_life.node {
+            self.half_life = match half_life {
                 Interval::Clock(duration) => HalfLife::Clock(i64::try_from(duration.micros()).unwrap_or(i64::MAX)),
-                Interval::Steps(steps) => HalfLife::Steps(*steps.node.bound()),
+                Interval::Steps(steps) => HalfLife::Steps(*steps),
             };
         }
         Ok(())

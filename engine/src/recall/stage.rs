@@ -12,85 +12,85 @@
 //! # let _ = (path, weights);
 //! ```
 
-use super::condition::{Condition, length, literal, name_of};
-use holotype_query::ast::{self, Gather, Hops, Interval, Lift, Score, ScoreBase, Term};
-use holotype_query::{Channel, Noun, Part, Spanned};
+use super::condition::{Condition, length, name_of};
+use holotype_query::plan::{self, Gather, Hops, Interval, Lift, Score, ScoreBase, Term};
+use holotype_query::{Channel, Noun, Part};
 use std::time::Duration;
 
 /// One stage of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stage(ast::Stage);
+pub struct Stage(plan::Stage);
 
 impl Stage {
     /// A stage that finds things of one sort.
     pub fn of(noun: Noun) -> Stage {
-        let gather = Gather { noun: noun.into(), count: None, channels: Vec::new(), pool: None, only: None };
-        Stage(ast::Stage::Gather(Box::new(gather)))
+        let gather = Gather { noun, count: None, channels: Vec::new(), pool: None, only: None };
+        Stage(plan::Stage::Gather(Box::new(gather)))
     }
 
     /// Stages that are walked up to `up_to` times.
     pub fn hops(stages: impl IntoIterator<Item = Stage>, up_to: u64) -> Stage {
-        let stages = stages.into_iter().map(|stage| stage.0.into()).collect();
-        Stage(ast::Stage::Hops(Hops { stages, up_to: literal(up_to), carry: None, keep: None }))
+        let stages = stages.into_iter().map(Stage::into_plan).collect();
+        Stage(plan::Stage::Hops(Hops { stages, up_to, carry: None, keep: None }))
     }
 
     /// From items to the traces, pages or episodes that they came from.
     pub fn lift(noun: Noun) -> Stage {
-        Stage(ast::Stage::Lift(Lift { noun: noun.into(), count: None, votes: None }))
+        Stage(plan::Stage::Lift(Lift { noun, count: None, votes: None }))
     }
 
     /// The number of rows that the stage keeps; of a group, each hop.
     pub fn keep(mut self, rows: u64) -> Stage {
         let place = match &mut self.0 {
-            ast::Stage::Gather(gather) => &mut gather.count,
-            ast::Stage::Hops(hops) => &mut hops.keep,
-            ast::Stage::Lift(lift) => &mut lift.count,
+            plan::Stage::Gather(gather) => &mut gather.count,
+            plan::Stage::Hops(hops) => &mut hops.keep,
+            plan::Stage::Lift(lift) => &mut lift.count,
         };
-        *place = Some(literal(rows));
+        *place = Some(rows);
         self
     }
 
     /// The channels of candidates. Groups and lifts have none, and stay as they are.
     pub fn by(mut self, channels: impl IntoIterator<Item = Channel>) -> Stage {
-        if let ast::Stage::Gather(gather) = &mut self.0 {
-            gather.channels = channels.into_iter().map(Spanned::from).collect();
+        if let plan::Stage::Gather(gather) = &mut self.0 {
+            gather.channels = channels.into_iter().collect();
         }
         self
     }
 
     /// The number of candidates of each channel. Groups and lifts have none, and stay as they are.
     pub fn pool(mut self, candidates: u64) -> Stage {
-        if let ast::Stage::Gather(gather) = &mut self.0 {
-            gather.pool = Some(literal(candidates));
+        if let plan::Stage::Gather(gather) = &mut self.0 {
+            gather.pool = Some(candidates);
         }
         self
     }
 
     /// The condition on what may route. Groups and lifts have none, and stay as they are.
     pub fn only(mut self, condition: Condition) -> Stage {
-        if let ast::Stage::Gather(gather) = &mut self.0 {
-            gather.only = Some(condition.into_predicate().into());
+        if let plan::Stage::Gather(gather) = &mut self.0 {
+            gather.only = Some(condition.into_predicate());
         }
         self
     }
 
     /// The number of rows of a group whose text joins the query of the next hop. Other stages stay as they are.
     pub fn carry(mut self, rows: u64) -> Stage {
-        if let ast::Stage::Hops(hops) = &mut self.0 {
-            hops.carry = Some(literal(rows));
+        if let plan::Stage::Hops(hops) = &mut self.0 {
+            hops.carry = Some(rows);
         }
         self
     }
 
     /// The number of items that must vote for what a lift finds. Other stages stay as they are.
     pub fn votes(mut self, votes: u64) -> Stage {
-        if let ast::Stage::Lift(lift) = &mut self.0 {
-            lift.votes = Some(literal(votes));
+        if let plan::Stage::Lift(lift) = &mut self.0 {
+            lift.votes = Some(votes);
         }
         self
     }
 
-    pub(super) fn into_ast(self) -> ast::Stage {
+    pub(super) fn into_plan(self) -> plan::Stage {
         self.0
     }
 }
@@ -109,7 +109,7 @@ impl Default for Weights {
 impl Weights {
     /// Those of a profile: `default`, `helm`, `archive` or `agent`.
     pub fn profile(name: &str) -> Weights {
-        Weights(Score { base: ScoreBase::Profile(name_of(name).into()), terms: Vec::new() })
+        Weights(Score { base: ScoreBase::Profile(name_of(name)), terms: Vec::new() })
     }
 
     /// Zero for every part that is not named.
@@ -119,15 +119,15 @@ impl Weights {
 
     /// Sets the weight of a part.
     pub fn weight(mut self, part: Part, weight: f64) -> Weights {
-        let term = Term { part: part.into(), weight: literal(weight), values: Vec::new(), half_life: None };
-        self.0.terms.push(term.into());
+        let term = Term { part, weight, values: Vec::new(), half_life: None };
+        self.0.terms.push(term);
         self
     }
 
     /// Sets the weight of a single status or source within the part that was set last.
     pub fn value(mut self, name: &str, weight: f64) -> Weights {
         if let Some(term) = self.0.terms.last_mut() {
-            term.node.values.push((name_of(name).into(), literal(weight)));
+            term.values.push((name_of(name), weight));
         }
         self
     }
@@ -135,7 +135,7 @@ impl Weights {
     /// Sets the half-life of recency, the part that was set last.
     pub fn half_life(mut self, half_life: Duration) -> Weights {
         if let Some(term) = self.0.terms.last_mut() {
-            term.node.half_life = Some(Interval::Clock(length(half_life)).into());
+            term.half_life = Some(Interval::Clock(length(half_life)));
         }
         self
     }
@@ -143,12 +143,12 @@ impl Weights {
     /// Sets the half-life of recency in steps, the part that was set last.
     pub fn half_life_steps(mut self, steps: u64) -> Weights {
         if let Some(term) = self.0.terms.last_mut() {
-            term.node.half_life = Some(Interval::Steps(literal(steps)).into());
+            term.half_life = Some(Interval::Steps(steps));
         }
         self
     }
 
-    pub(super) fn into_ast(self) -> Score {
+    pub(super) fn into_plan(self) -> Score {
         self.0
     }
 }

@@ -17,7 +17,7 @@ use crate::model::item::ItemId;
 use crate::read::answer::{Parts, Table};
 use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
-use holotype_query::ast::Why;
+use holotype_query::plan::Why;
 
 /// One row per test (name, passed, detail), and the first reason against the item as a phrase.
 struct Findings {
@@ -41,7 +41,7 @@ pub(crate) fn why(snapshot: &Snapshot, why: &Why) -> Result<Table> {
 
 fn why_once(snapshot: &Snapshot, why: &Why) -> Result<Table> {
     let snapshot = &snapshot.at(why.recall.clauses.as_of.as_ref())?;
-    let id = snapshot.resolve_item(why.item.node.bound())?;
+    let id = snapshot.resolve_item(&why.item)?;
     let plan = Plan::new(snapshot, &why.recall)?;
     let mut findings = Findings { rows: Vec::new(), kept_out: None };
     visible(snapshot, &plan, id, &mut findings)?;
@@ -52,7 +52,7 @@ fn why_once(snapshot: &Snapshot, why: &Why) -> Result<Table> {
         let none = || format!("the path has no stage for a {kind}");
         findings.add("a stage of the path", !on_way.is_empty(), stages.join(", "), none);
         let may = on_way.iter().any(|stage| stage.relaxable.contains(id.0));
-        let wanted = why.recall.clauses.filter.as_ref().map(|filter| filter.node.to_string());
+        let wanted = why.recall.clauses.filter.as_ref().map(ToString::to_string);
         let holds = plan.wanted.as_ref().is_none_or(|wanted| wanted.contains(id.0));
         if let Some(wanted) = &wanted {
             findings.add("where", holds, wanted.clone(), || format!("it does not match `{wanted}`"));

@@ -48,7 +48,7 @@ use crate::read::answer::Table;
 use crate::read::cell::{Cell, round};
 use crate::read::snapshot::Snapshot;
 use crate::{Error, Result};
-use holotype_query::ast::{Audit, Scope};
+use holotype_query::plan::{Audit, Scope};
 use std::collections::BTreeSet;
 
 /// The costs of a step besides the memories it retrieved, as the caller's loop counted it.
@@ -122,8 +122,8 @@ impl Snapshot {
 
 /// The measures of an audit as a table.
 pub(super) fn run(snapshot: &Snapshot, audit: &Audit) -> Result<Table> {
-    let episodes: Vec<&str> = match audit.scope.as_ref().map(|scope| &scope.node) {
-        Some(Scope::Episodes(ids)) => ids.iter().map(|id| id.node.bound().as_str()).collect(),
+    let episodes: Vec<&str> = match &audit.scope {
+        Some(Scope::Episodes(ids)) => ids.iter().map(String::as_str).collect(),
         None | Some(Scope::All | Scope::Pages(_)) => Vec::new(),
     };
     let report = snapshot.audit(&episodes, &[])?;

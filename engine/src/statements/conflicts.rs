@@ -11,8 +11,7 @@ use crate::read::snapshot::Snapshot;
 use crate::records::tables::ClaimRow;
 use crate::state::conflicts::{Claimant, Conflicts};
 use crate::state::reader_position::ReaderPosition;
-use holotype_query::ast;
-use holotype_query::ast::Scope;
+use holotype_query::plan::{self, Scope};
 use holotype_query::{AttributeId, ClaimScope};
 use std::collections::BTreeMap;
 
@@ -28,11 +27,11 @@ const COLUMNS: &[AttributeId] = &[
     AttributeId::Scope,
 ];
 
-pub(super) fn run(snapshot: &Snapshot, statement: &ast::Conflicts) -> Result<Table> {
+pub(super) fn run(snapshot: &Snapshot, statement: &plan::Conflicts) -> Result<Table> {
     let listing = &statement.listing;
     let snapshot = &snapshot.at(listing.as_of.as_ref())?;
     let reader_position = reader_position(snapshot, listing)?;
-    let episodes = match listing.scope.as_ref().map(|scope| &scope.node) {
+    let episodes = match &listing.scope {
         Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
         _ => None,
     };
@@ -40,7 +39,7 @@ pub(super) fn run(snapshot: &Snapshot, statement: &ast::Conflicts) -> Result<Tab
     let mut rows: Vec<Cells> = Vec::new();
     for name in snapshot.state.claim_names()? {
         snapshot.tick()?;
-        if !statement.on.as_ref().is_none_or(|on| glob(on.node.bound(), &name)) {
+        if !statement.on.as_ref().is_none_or(|on| glob(on, &name)) {
             continue;
         }
         let claimants = conflicts.claimants(&name)?;
@@ -53,11 +52,9 @@ pub(super) fn run(snapshot: &Snapshot, statement: &ast::Conflicts) -> Result<Tab
         }
     }
     let mut rows = keep(rows, listing)?;
-    if let Some(order) = &listing.order {
-        sort(&mut rows, &order.node, |row, index| named(row, &order.node[index].node.name.node));
-    }
+    sort(&mut rows, &listing.order, |row, index| named(row, &listing.order[index].name));
     let columns = columns(listing, COLUMNS);
-    let rows = cut(rows, listing.limit.as_ref());
+    let rows = cut(rows, listing);
     Ok(table_of("conflicts", &columns, &rows))
 }
 

@@ -8,15 +8,15 @@ use crate::model::plural::counted;
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::write::transaction::Transaction;
-use holotype_query::ast;
+use holotype_query::plan;
 
-pub(super) fn run(transaction: &mut Transaction<'_>, statement: &ast::Consolidate) -> Result<Table> {
-    let mut consolidate = Consolidate::new(statement.noun.node).among(statement.selection.clone());
-    if let Some(tau) = &statement.tau {
-        consolidate = consolidate.tau(*tau.node.bound() as f32);
+pub(super) fn run(transaction: &mut Transaction<'_>, statement: &plan::Consolidate) -> Result<Table> {
+    let mut consolidate = Consolidate::new(statement.noun).among(statement.selection.clone());
+    if let Some(tau) = statement.tau {
+        consolidate = consolidate.tau(tau as f32);
     }
-    if let Some(into) = &statement.into {
-        consolidate = consolidate.into(into.node.as_str().parse()?);
+    if let Some(into) = statement.into {
+        consolidate = consolidate.into(into.as_str().parse()?);
     }
     let report = transaction.consolidate(&consolidate)?;
     let snapshot = transaction.names()?;

@@ -8,8 +8,8 @@ use crate::read::cell::{Cell, Cells, named};
 use crate::read::item_view::ItemView;
 use crate::read::snapshot::Snapshot;
 use crate::state::reader_position::ReaderPosition;
-use holotype_query::ast::{Bucket, Count, Interval, Measure, Thing};
-use holotype_query::{MeasureKind, Name, Noun, Spanned};
+use holotype_query::plan::{Bucket, Count, Interval, Measure, Thing};
+use holotype_query::{MeasureKind, Name, Noun};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -65,10 +65,10 @@ impl Aggregate {
 
 pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
     let snapshot = &snapshot.at(count.listing.as_of.as_ref())?;
-    let buckets: &[Spanned<Bucket>] = count.group.as_ref().map_or(&[], |group| &group.node);
+    let buckets = count.group.as_slice();
     let mut groups = Groups::new();
     let reader_position = reader_position(snapshot, &count.listing)?;
-    match count.thing.node {
+    match count.thing {
         Thing::Noun(noun) if !matches!(noun, Noun::Pages | Noun::Episodes) => {
             let found = items(snapshot, &reader_position, noun, &count.listing)?;
             if buckets.is_empty() && count.measures.is_empty() {
@@ -97,24 +97,23 @@ fn add_items(
     reader_position: &ReaderPosition,
     ids: impl Iterator<Item = ItemId>,
     count: &Count,
-    buckets: &[Spanned<Bucket>],
+    buckets: &[Bucket],
     groups: &mut Groups,
 ) -> Result<()> {
     for id in ids {
         let view = ItemView::new(snapshot, reader_position, id)?;
-        let by = buckets.iter().map(|bucket| Ok(bucketed(view.get(&bucket.node.name.node)?, &bucket.node)));
+        let by = buckets.iter().map(|bucket| Ok(bucketed(view.get(&bucket.name)?, bucket)));
         let by = by.collect::<Result<Vec<_>>>()?;
-        let measured =
-            count.measures.iter().map(|measure| view.get(&measure.node.name.node)).collect::<Result<Vec<_>>>()?;
+        let measured = count.measures.iter().map(|measure| view.get(&measure.name)).collect::<Result<Vec<_>>>()?;
         add(groups, by, measured);
     }
     Ok(())
 }
 
-fn add_row(row: &Cells, count: &Count, buckets: &[Spanned<Bucket>], groups: &mut Groups) {
+fn add_row(row: &Cells, count: &Count, buckets: &[Bucket], groups: &mut Groups) {
     let of = |name: &Name| named(row, name);
-    let by = buckets.iter().map(|bucket| bucketed(of(&bucket.node.name.node), &bucket.node)).collect();
-    add(groups, by, count.measures.iter().map(|measure| of(&measure.node.name.node)).collect());
+    let by = buckets.iter().map(|bucket| bucketed(of(&bucket.name), bucket)).collect();
+    add(groups, by, count.measures.iter().map(|measure| of(&measure.name)).collect());
 }
 
 fn add(groups: &mut Groups, by: Vec<Option<Cell>>, cells: Vec<Option<Cell>>) {
@@ -135,10 +134,10 @@ fn bucketed(cell: Option<Cell>, bucket: &Bucket) -> Option<Cell> {
         let width = i64::try_from(width.max(1)).unwrap_or(i64::MAX);
         value.div_euclid(width).saturating_mul(width)
     };
-    match (&every.node, cell?) {
+    match (every, cell?) {
         (Interval::Clock(width), Cell::Time(at)) => Some(Cell::Time(floor(at, width.micros()))),
         (Interval::Clock(width), Cell::Duration(at)) => Some(Cell::Duration(floor(at, width.micros()))),
-        (Interval::Steps(width), Cell::Integer(at)) => Some(Cell::Integer(floor(at, *width.node.bound()))),
+        (Interval::Steps(width), Cell::Integer(at)) => Some(Cell::Integer(floor(at, *width))),
         (_, cell) => Some(cell),
     }
 }
@@ -169,14 +168,13 @@ impl PartialEq for GroupKey {
 
 impl Eq for GroupKey {}
 
-fn to_table(count: &Count, buckets: &[Spanned<Bucket>], groups: Groups) -> Table {
-    let name = |measure: &Measure| format!("{}.{}", measure.kind, measure.name.node.dotted());
-    let by = buckets.iter().map(|bucket| bucket.node.name.node.dotted());
-    let measures = count.measures.iter().map(|measure| name(&measure.node));
+fn to_table(count: &Count, buckets: &[Bucket], groups: Groups) -> Table {
+    let name = |measure: &Measure| format!("{}.{}", measure.kind, measure.name.dotted());
+    let by = buckets.iter().map(|bucket| bucket.name.dotted());
+    let measures = count.measures.iter().map(name);
     let columns = by.chain(["count".to_owned()]).chain(measures).collect();
     let row = |(by, group): (GroupKey, Group)| {
-        let values =
-            count.measures.iter().zip(&group.measured).map(|(measure, measured)| measured.value(measure.node.kind));
+        let values = count.measures.iter().zip(&group.measured).map(|(measure, measured)| measured.value(measure.kind));
         let values: Vec<Option<Cell>> = values.collect();
         by.0.into_iter().chain([Some(Cell::count(group.count))]).chain(values).collect()
     };

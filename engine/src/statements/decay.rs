@@ -9,19 +9,19 @@ use crate::state::reader_position::Reader;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{self, Selection};
-use holotype_query::{Duration, Layer, Noun, Spanned};
+use holotype_query::plan::{self, Selection};
+use holotype_query::{Duration, Layer, Noun};
 
-pub(super) fn run(transaction: &mut Transaction<'_>, decay: &ast::Decay) -> Result<Table> {
-    let among = among(transaction, "decay", &decay.noun, &decay.selection, Layer::Recall)?;
-    let below = *decay.below.node.bound() as f32;
-    let retired = transaction.decay_among(Some(&among), micros(decay.half_life.node), below)?;
+pub(super) fn run(transaction: &mut Transaction<'_>, decay: &plan::Decay) -> Result<Table> {
+    let among = among(transaction, "decay", decay.noun, &decay.selection, Layer::Recall)?;
+    let below = decay.below as f32;
+    let retired = transaction.decay_among(Some(&among), micros(decay.half_life), below)?;
     table(transaction, "decay", &retired, "its utility decayed")
 }
 
-pub(super) fn compress(transaction: &mut Transaction<'_>, compress: &ast::Compress) -> Result<Table> {
-    let among = among(transaction, "compress", &compress.noun, &compress.selection, Layer::Trace)?;
-    let retired = transaction.compress_among(Some(&among), micros(compress.after.node))?;
+pub(super) fn compress(transaction: &mut Transaction<'_>, compress: &plan::Compress) -> Result<Table> {
+    let among = among(transaction, "compress", compress.noun, &compress.selection, Layer::Trace)?;
+    let retired = transaction.compress_among(Some(&among), micros(compress.after))?;
     table(transaction, "compress", &retired, "its page stands for it")
 }
 
@@ -33,19 +33,19 @@ fn micros(duration: Duration) -> i64 {
 fn among(
     transaction: &mut Transaction<'_>,
     verb: &str,
-    noun: &Spanned<Noun>,
+    noun: Noun,
     selection: &Selection,
     layer: Layer,
 ) -> Result<Bits> {
-    if noun.node.layer() != Some(layer) {
+    if noun.layer() != Some(layer) {
         let takes = if layer == Layer::Trace {
             "traces, turns, calls or observations"
         } else {
             "recalls, facts, summaries or procedures"
         };
-        return Err(Error::Invalid(format!("{verb} takes {takes}, not {}", noun.node)));
+        return Err(Error::Invalid(format!("{verb} takes {takes}, not {noun}")));
     }
-    Ok(selected(&transaction.snapshot()?, noun.node, selection, &Reader::default())?.1)
+    Ok(selected(&transaction.snapshot()?, noun, selection, &Reader::default())?.1)
 }
 
 fn table(transaction: &mut Transaction<'_>, verb: &'static str, retired: &[ItemId], because: &str) -> Result<Table> {

@@ -10,7 +10,7 @@ use crate::records::record::{Change, EffectiveRecord, MarkRecord, Record};
 use crate::records::tables;
 use crate::state::settings;
 use crate::{Error, Result};
-use holotype_query::ast::{Predicate, Test};
+use holotype_query::plan::{Predicate, Test};
 use holotype_query::{AttributeId, Op, Value};
 use holotype_storage::log::Lsn;
 use std::collections::{BTreeMap, HashSet};
@@ -151,19 +151,16 @@ fn first_commit(predicate: &Predicate) -> u64 {
         Predicate::And(parts) => parts.iter().map(first_commit).max().unwrap_or(0),
         Predicate::Or(parts) => parts.iter().map(first_commit).min().unwrap_or(0),
         Predicate::Not(_) => 0,
-        Predicate::Test(test) => match &test.node {
-            Test::Compare { name, op, value } if name.attribute() == Some(AttributeId::Commit) => {
-                match (op, value.node.bound()) {
-                    (Op::Eq | Op::Ge, Value::Number(number)) => number.as_u64().unwrap_or(0),
-                    (Op::Gt, Value::Number(number)) => number.as_u64().map_or(0, |commit| commit.saturating_add(1)),
-                    _ => 0,
-                }
-            }
-            Test::Between { name, not: false, low, .. } if name.attribute() == Some(AttributeId::Commit) => {
-                match low.node.bound() {
-                    Value::Number(number) => number.as_u64().unwrap_or(0),
-                    _ => 0,
-                }
+        Predicate::Test(test) => match &**test {
+            Test::Compare { name, op, value } if name.attribute() == Some(AttributeId::Commit) => match (op, value) {
+                (Op::Eq | Op::Ge, Value::Number(number)) => number.as_u64().unwrap_or(0),
+                (Op::Gt, Value::Number(number)) => number.as_u64().map_or(0, |commit| commit.saturating_add(1)),
+                _ => 0,
+            },
+            Test::Between { name, not: false, low: Value::Number(low), .. }
+                if name.attribute() == Some(AttributeId::Commit) =>
+            {
+                low.as_u64().unwrap_or(0)
             }
             _ => 0,
         },

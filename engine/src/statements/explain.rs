@@ -10,11 +10,11 @@ use crate::read::snapshot::Snapshot;
 use crate::recall::{self, Steps};
 use crate::write::transaction::Transaction;
 use holotype_query::Noun;
-use holotype_query::ast::{Explain, Statement, Thing};
+use holotype_query::plan::{Explain, Statement, Thing};
 use std::time::Instant;
 
 pub(super) fn run(snapshot: &Snapshot, explain: &Explain) -> Result<Table> {
-    let statement = &explain.statement.node;
+    let statement = explain.statement.as_ref();
     let steps = match (statement, explain.analyze) {
         (Statement::Recall(recall), false) => recall::explain(snapshot, recall)?,
         (Statement::Recall(recall), true) => {
@@ -46,8 +46,8 @@ pub(super) fn run(snapshot: &Snapshot, explain: &Explain) -> Result<Table> {
 fn listed(snapshot: &Snapshot, statement: &Statement) -> Result<Steps> {
     let mut steps = vec![(statement.verb().to_owned(), statement.to_string())];
     let of_items = match statement {
-        Statement::Find(find) => Some((find.thing.node, &find.listing)),
-        Statement::Count(count) => Some((count.thing.node, &count.listing)),
+        Statement::Find(find) => Some((find.thing, &find.listing)),
+        Statement::Count(count) => Some((count.thing, &count.listing)),
         _ => None,
     };
     if let Some((Thing::Noun(noun), listing)) = of_items
@@ -61,7 +61,7 @@ fn listed(snapshot: &Snapshot, statement: &Statement) -> Result<Steps> {
 /// Runs a write and rolls it back to show its effect.
 pub(super) fn dry_run(transaction: &mut Transaction<'_>, explain: &Explain) -> Result<Table> {
     let before = transaction.copy();
-    let done = write::run(transaction, &explain.statement.node);
+    let done = write::run(transaction, &explain.statement);
     transaction.restore(before);
     let mut table = done?.unwrap_or_default();
     table.verb = "explain";

@@ -9,12 +9,12 @@ use crate::read::item_view::{ItemView, cells};
 use crate::read::snapshot::Snapshot;
 use crate::statements::rows::Items;
 use holotype_query::Noun;
-use holotype_query::ast::{Find, Thing};
+use holotype_query::plan::{Find, Thing};
 
 pub(super) fn run(snapshot: &Snapshot, find: &Find) -> Result<Table> {
     let Some(found) = begin(snapshot, find)? else {
         let snapshot = &snapshot.at(find.listing.as_of.as_ref())?;
-        let thing = find.thing.node;
+        let thing = find.thing;
         return Ok(table("find", thing, &find.listing, rows(snapshot, thing, &find.listing)?));
     };
     let mut rows = Vec::with_capacity(found.ids.len());
@@ -29,7 +29,7 @@ pub(super) fn run(snapshot: &Snapshot, find: &Find) -> Result<Table> {
 
 /// The items to list; `None` if the statement lists something else.
 pub(super) fn begin(snapshot: &Snapshot, find: &Find) -> Result<Option<Items>> {
-    let noun = match find.thing.node {
+    let noun = match find.thing {
         Thing::Noun(noun) if !matches!(noun, Noun::Pages | Noun::Episodes) => noun,
         _ => return Ok(None),
     };
@@ -37,20 +37,20 @@ pub(super) fn begin(snapshot: &Snapshot, find: &Find) -> Result<Option<Items>> {
     let snapshot = &*snapshot.at(listing.as_of.as_ref())?;
     let reader_position = reader_position(snapshot, listing)?;
     let found = items(snapshot, &reader_position, noun, listing)?;
-    let ids: Vec<(ItemId, Option<String>)> = match (&listing.order, found) {
+    let ids: Vec<(ItemId, Option<String>)> = match (listing.order.as_slice(), found) {
         // Ids ascend, so a limit needs no other rows.
-        (None, ListedItems::Few(ids)) => cut(ids, listing.limit.as_ref()),
-        (None, found) => cut(found.iter().map(|id| (id, None)), listing.limit.as_ref()),
-        (Some(order), found) => {
+        ([], ListedItems::Few(ids)) => cut(ids, listing),
+        ([], found) => cut(found.iter().map(|id| (id, None)), listing),
+        (order, found) => {
             let mut keyed = Vec::new();
             for id in found.iter() {
                 let view = ItemView::new(snapshot, &reader_position, id)?;
-                let keys = order.node.iter().map(|key| view.get(&key.node.name.node)).collect::<Result<Vec<_>>>()?;
+                let keys = order.iter().map(|key| view.get(&key.name)).collect::<Result<Vec<_>>>()?;
                 snapshot.keep(kept_len(&keys))?;
                 keyed.push((id, keys));
             }
-            sort(&mut keyed, &order.node, |(_, keys), index| keys[index].clone());
-            cut(keyed.into_iter().map(|(id, _)| (id, None)), listing.limit.as_ref())
+            sort(&mut keyed, order, |(_, keys), index| keys[index].clone());
+            cut(keyed.into_iter().map(|(id, _)| (id, None)), listing)
         }
     };
     snapshot.keep(size_of_val(ids.as_slice()))?;

@@ -11,7 +11,7 @@ use crate::read::snapshot::Snapshot;
 use crate::state::attributes::Column;
 use crate::write::forget::{Forget, ForgetReport};
 use crate::write::transaction::Transaction;
-use holotype_query::ast::{self, ForgetTarget, Listing, Ref, Selection, Thing};
+use holotype_query::plan::{self, ForgetTarget, Listing, Ref, Selection, Thing};
 use holotype_query::{AttributeId, Noun};
 
 /// The items to forget, and the episodes whose tasks are forgotten too.
@@ -21,21 +21,21 @@ struct Named {
     episodes: Vec<String>,
 }
 
-pub(super) fn run(transaction: &mut Transaction<'_>, statement: &ast::Forget) -> Result<Table> {
+pub(super) fn run(transaction: &mut Transaction<'_>, statement: &plan::Forget) -> Result<Table> {
     let snapshot = transaction.snapshot()?;
     let mut named = Named::default();
     match &statement.target {
         ForgetTarget::Refs(refs) => {
             for target in refs {
-                match &target.node {
-                    Ref::Episode(id) => named.episode(&snapshot, id.bound())?,
+                match target {
+                    Ref::Episode(id) => named.episode(&snapshot, id)?,
                     target => named.items.extend(roots(&snapshot, target)?),
                 }
             }
         }
-        ForgetTarget::Selected { noun, selection } => named.select(&snapshot, noun.node, selection)?,
+        ForgetTarget::Selected { noun, selection } => named.select(&snapshot, *noun, selection)?,
     }
-    let mut forget = Forget::because(statement.because.node.bound().clone());
+    let mut forget = Forget::because(statement.because.clone());
     if statement.cascade {
         forget = forget.cascade();
     }

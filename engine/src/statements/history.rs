@@ -20,7 +20,7 @@ use crate::state::history::Subject;
 use crate::state::reader_position::ReaderPosition;
 use crate::{Error, Result};
 use holotype_query::AttributeId;
-use holotype_query::ast::{History, Ref};
+use holotype_query::plan::{History, Ref};
 use holotype_storage::log::Lsn;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ struct ValuePeriod {
 
 pub(super) fn run(snapshot: &Snapshot, history: &History) -> Result<Table> {
     let snapshot = &snapshot.at(history.listing.as_of.as_ref())?;
-    let (subject, number) = subject(snapshot, &history.of.node)?;
+    let (subject, number) = subject(snapshot, &history.of)?;
     let mut reasons = MarkReasons { snapshot, known: HashMap::new() };
     let mut rows = Vec::new();
     for run in value_periods(snapshot, subject, number)? {
@@ -88,9 +88,9 @@ pub(super) fn run(snapshot: &Snapshot, history: &History) -> Result<Table> {
 
 fn subject(snapshot: &Snapshot, of: &Ref) -> Result<(Subject, u32)> {
     Ok(match of {
-        Ref::Item(item) => (Subject::Item, snapshot.resolve_item(item.bound())?.0),
-        Ref::Page(key) => (Subject::Page, page_number(snapshot, key.bound())?),
-        Ref::Episode(id) => (Subject::Episode, episode_number(snapshot, id.bound())?),
+        Ref::Item(item) => (Subject::Item, snapshot.resolve_item(item)?.0),
+        Ref::Page(key) => (Subject::Page, page_number(snapshot, key)?),
+        Ref::Episode(id) => (Subject::Episode, episode_number(snapshot, id)?),
     })
 }
 

@@ -12,15 +12,15 @@ use crate::read::snapshot::Snapshot;
 use crate::state::reader_position::Reader;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result};
-use holotype_query::{Layer, ast};
+use holotype_query::{Layer, plan};
 
-pub(super) fn run(transaction: &mut Transaction<'_>, induce: &ast::Induce) -> Result<Table> {
-    if induce.noun.node.layer() != Some(Layer::Trace) {
-        let noun = induce.noun.node;
+pub(super) fn run(transaction: &mut Transaction<'_>, induce: &plan::Induce) -> Result<Table> {
+    if induce.noun.layer() != Some(Layer::Trace) {
+        let noun = induce.noun;
         return Err(Error::Invalid(format!("induce takes traces, turns, calls or observations, not {noun}")));
     }
     let snapshot = transaction.snapshot()?;
-    let (_, traces) = selected(&snapshot, induce.noun.node, &induce.selection, &Reader::default())?;
+    let (_, traces) = selected(&snapshot, induce.noun, &induce.selection, &Reader::default())?;
     let (mut made, mut passed) = (Vec::new(), 0);
     let mut concepts = Vec::new();
     for trace in traces.iter().map(ItemId) {

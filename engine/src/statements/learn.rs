@@ -9,24 +9,24 @@ use crate::model::pointer::Target;
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::write::transaction::Transaction;
-use holotype_query::{ItemRef, ast};
+use holotype_query::{ItemRef, plan};
 
-pub(super) fn run(transaction: &mut Transaction<'_>, statement: &ast::Learn) -> Result<Table> {
-    let passage = statement.text.node.bound();
+pub(super) fn run(transaction: &mut Transaction<'_>, statement: &plan::Learn) -> Result<Table> {
+    let passage = &statement.text;
     let mut learn = Learn::new(passage.text.clone());
     learn.vector = vector(transaction, passage)?;
     for from in &statement.from {
-        learn = learn.from(pointer(&from.node)?);
+        learn = learn.from(pointer(from)?);
     }
     for claim in &statement.claims {
-        let (name, value) = (claim.name.node.bound(), text("a claim", claim.value.node.bound())?);
+        let (name, value) = (&claim.name, text("a claim", &claim.value)?);
         learn = if claim.global { learn.global_claim(name, value) } else { learn.claim(name, value) };
     }
     if statement.add_only {
         learn = learn.add_only();
     }
     if let Some(item) = &statement.update_of {
-        learn = learn.update_of(match item.node.bound() {
+        learn = learn.update_of(match item {
             ItemRef::Key(key) => Target::Key(key.clone()),
             ItemRef::Id(number) => Target::Item(crate::ItemId(u32::try_from(*number).unwrap_or(u32::MAX))),
         });

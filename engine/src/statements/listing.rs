@@ -20,19 +20,19 @@ use crate::state::EdgeEnd;
 use crate::state::history::CommitFinder;
 use crate::state::reader_position::ReaderPosition;
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Limit, Listing, OrderKey, Predicate, Returns, Scope, Thing};
-use holotype_query::{AttributeId, Direction, Name, Noun, Spanned};
+use holotype_query::plan::{Listing, OrderKey, Predicate, Returns, Scope, Thing};
+use holotype_query::{AttributeId, Direction, Name, Noun};
 use holotype_storage::codec;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The reader position of a listing.
 pub(super) fn reader_position(snapshot: &Snapshot, listing: &Listing) -> Result<ReaderPosition> {
-    let episodes = match listing.scope.as_ref().map(|scope| &scope.node) {
+    let episodes = match &listing.scope {
         Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
         _ => None,
     };
-    let given = listing.reader.as_ref().map(|reader| reader_of(&reader.node)).unwrap_or_default();
+    let given = listing.reader.as_ref().map(reader_of).unwrap_or_default();
     ReaderPosition::find(&snapshot.state, episodes.as_deref(), &given, snapshot.core.now())
 }
 
@@ -69,17 +69,17 @@ pub(super) fn items(
     listing: &Listing,
 ) -> Result<ListedItems> {
     let filter = Filter::new(snapshot, reader_position);
-    let scope = listing.scope.as_ref().map(|scope| &scope.node);
+    let scope = listing.scope.as_ref();
     let Some(predicate) = &listing.filter else {
         return among(&filter, noun, scope).map(ListedItems::Many);
     };
-    if let Some(lookup) = look_up_keys(&snapshot.state, &predicate.node)? {
+    if let Some(lookup) = look_up_keys(&snapshot.state, predicate)? {
         let mut kept = Vec::with_capacity(lookup.ids.len());
         let is_any = lookup.exact && noun == Noun::Items && matches!(scope, None | Some(Scope::All));
         for (id, key) in lookup.ids {
             let holds = is_any || {
                 let view = ItemView::new(snapshot, reader_position, id)?;
-                (lookup.exact || filter.holds_for(&view, &predicate.node)?) && filter.is_among(&view, noun, scope)?
+                (lookup.exact || filter.holds_for(&view, predicate)?) && filter.is_among(&view, noun, scope)?
             };
             if holds {
                 kept.push((id, key));
@@ -88,7 +88,7 @@ pub(super) fn items(
         return Ok(ListedItems::Few(kept));
     }
     let among = among(&filter, noun, scope)?;
-    filter.evaluate(&predicate.node, &among).map(ListedItems::Many)
+    filter.evaluate(predicate, &among).map(ListedItems::Many)
 }
 
 /// The items of a noun in scope.
@@ -108,19 +108,19 @@ pub(super) fn explain(snapshot: &Snapshot, noun: Noun, listing: &Listing) -> Res
     let mut steps = Steps::new();
     let mut step = |name: &str, detail: String| steps.push((name.to_owned(), detail));
     let lookup = match &listing.filter {
-        Some(predicate) => look_up_keys(&snapshot.state, &predicate.node)?,
+        Some(predicate) => look_up_keys(&snapshot.state, predicate)?,
         None => None,
     };
     if let Some(lookup) = lookup {
         let rest = if lookup.exact { "" } else { ", then tested against the rest" };
         step("look up", format!("{} named by key or id{rest}", lookup.ids.len()));
     } else {
-        let mut among = filter.noun(noun)?.and(&filter.scope(listing.scope.as_ref().map(|scope| &scope.node))?);
+        let mut among = filter.noun(noun)?.and(&filter.scope(listing.scope.as_ref())?);
         step(
             "columns",
             format!("{noun} in scope: {} of {}", among.count(), counted(u64::from(snapshot.len()), "items")),
         );
-        let parts: &[Predicate] = match listing.filter.as_ref().map(|filter| &filter.node) {
+        let parts: &[Predicate] = match &listing.filter {
             None => &[],
             Some(Predicate::And(parts)) => parts,
             Some(one) => std::slice::from_ref(one),
@@ -134,10 +134,10 @@ pub(super) fn explain(snapshot: &Snapshot, noun: Noun, listing: &Listing) -> Res
             }
         }
     }
-    match (&listing.order, &listing.limit) {
-        (Some(_), _) => step("order", "every remaining item is read for its sort keys".to_owned()),
-        (None, Some(_)) => step("limit", "items are in id order, so only shown items are read".to_owned()),
-        (None, None) => {}
+    match (listing.order.is_empty(), listing.limit) {
+        (false, _) => step("order", "every remaining item is read for its sort keys".to_owned()),
+        (true, Some(_)) => step("limit", "items are in id order, so only shown items are read".to_owned()),
+        (true, None) => {}
     }
     Ok(steps)
 }
@@ -150,17 +150,17 @@ pub(super) fn rows(snapshot: &Snapshot, thing: Thing, listing: &Listing) -> Resu
         }
         Thing::Claims => claims(snapshot, &reader_position(snapshot, listing)?)?,
         Thing::Edges => edges(snapshot)?,
-        Thing::Events => events(snapshot, listing.filter.as_ref().map(|filter| &filter.node))?,
+        Thing::Events => events(snapshot, listing.filter.as_ref())?,
         Thing::Receipts => receipts(snapshot)?,
         Thing::Noun(_) => Vec::new(),
     };
-    let scope = match listing.scope.as_ref().map(|scope| &scope.node) {
+    let scope = match &listing.scope {
         None | Some(Scope::All) => None,
         Some(Scope::Episodes(ids)) => {
             episode_numbers(&snapshot.state, ids)?;
-            Some((AttributeId::Episode, ids.iter().map(|id| id.node.bound().clone()).collect::<Vec<String>>()))
+            Some((AttributeId::Episode, ids))
         }
-        Some(Scope::Pages(keys)) => Some((AttributeId::Key, keys.iter().map(|key| key.node.bound().clone()).collect())),
+        Some(Scope::Pages(keys)) => Some((AttributeId::Key, keys)),
     };
     let in_scope = |row: &Cells| match &scope {
         None => true,
@@ -174,7 +174,7 @@ pub(super) fn keep(rows: Vec<Cells>, listing: &Listing) -> Result<Vec<Cells>> {
     let Some(predicate) = &listing.filter else { return Ok(rows) };
     let mut kept = Vec::new();
     for row in rows {
-        if holds_for_row(&|name| Ok(named(&row, name)), &predicate.node)? {
+        if holds_for_row(&|name| Ok(named(&row, name)), predicate)? {
             kept.push(row);
         }
     }
@@ -280,20 +280,20 @@ pub(super) fn item_columns(listing: &Listing) -> Vec<Name> {
 
 /// The columns that `return` names, or else all of a listing.
 pub(super) fn columns(listing: &Listing, all: &[AttributeId]) -> Vec<Name> {
-    match listing.returns.as_ref().map(|returns| &returns.node) {
-        Some(Returns::Names(names)) => names.iter().map(|name| name.node.clone()).collect(),
+    match &listing.returns {
+        Some(Returns::Names(names)) => names.clone(),
         _ => all.iter().copied().map(Name::from).collect(),
     }
 }
 
 /// Sorts rows by the keys of `order by`. Absent values come last in either direction; the sort is stable.
-pub(super) fn sort<T>(rows: &mut [T], keys: &[Spanned<OrderKey>], cell: impl Fn(&T, usize) -> Option<Cell>) {
+pub(super) fn sort<T>(rows: &mut [T], keys: &[OrderKey], cell: impl Fn(&T, usize) -> Option<Cell>) {
     rows.sort_by(|a, b| {
         for (index, key) in keys.iter().enumerate() {
             let order = match (cell(a, index), cell(b, index)) {
                 (Some(a), Some(b)) => {
                     let order = a.order(&b);
-                    if key.node.direction == Some(Direction::Desc) { order.reverse() } else { order }
+                    if key.direction == Some(Direction::Desc) { order.reverse() } else { order }
                 }
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
@@ -308,11 +308,10 @@ pub(super) fn sort<T>(rows: &mut [T], keys: &[Spanned<OrderKey>], cell: impl Fn(
 }
 
 /// Applies `limit n skip m`.
-pub(super) fn cut<T>(rows: impl IntoIterator<Item = T>, limit: Option<&Spanned<Limit>>) -> Vec<T> {
-    let Some(limit) = limit else { return rows.into_iter().collect() };
+pub(super) fn cut<T>(rows: impl IntoIterator<Item = T>, listing: &Listing) -> Vec<T> {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let skip = limit.node.skip.as_ref().map_or(0, |skip| number(*skip.node.bound()));
-    rows.into_iter().skip(skip).take(number(*limit.node.count.node.bound())).collect()
+    let count = listing.limit.map_or(usize::MAX, number);
+    rows.into_iter().skip(number(listing.skip)).take(count).collect()
 }
 
 /// The table of a thing other than items.
@@ -322,10 +321,8 @@ pub(super) fn table(verb: &'static str, thing: Thing, listing: &Listing, rows: V
 
 /// Sorts rows, applies the limit and builds the table.
 pub(super) fn cut_and_sort(verb: &'static str, listing: &Listing, columns: &[Name], mut rows: Vec<Cells>) -> Table {
-    if let Some(order) = &listing.order {
-        sort(&mut rows, &order.node, |row, index| named(row, &order.node[index].node.name.node));
-    }
-    table_of(verb, columns, &cut(rows, listing.limit.as_ref()))
+    sort(&mut rows, &listing.order, |row, index| named(row, &listing.order[index].name));
+    table_of(verb, columns, &cut(rows, listing))
 }
 
 /// The table of these columns of rows.

@@ -8,40 +8,40 @@ use crate::read::cell::Cell;
 use crate::write::transaction::Transaction;
 use crate::write::transaction::merge::{MOST_MERGES, Merge, MergeOptions};
 use crate::{Error, Result};
-use holotype_query::ast::{self, Listing};
+use holotype_query::plan::{self, Listing};
 use holotype_query::{Layer, MergeKind};
 
-pub(super) fn run(transaction: &mut Transaction<'_>, statement: &ast::Merge) -> Result<Table> {
+pub(super) fn run(transaction: &mut Transaction<'_>, statement: &plan::Merge) -> Result<Table> {
     let merged = match statement {
-        ast::Merge::Candidates { noun, selection, tau, top } => {
-            if noun.node.layer() != Some(Layer::Recall) {
+        plan::Merge::Candidates { noun, selection, tau, top } => {
+            if noun.layer() != Some(Layer::Recall) {
                 return Err(Error::Invalid(format!(
                     "merge takes recalls, facts, summaries or procedures, not {}",
-                    noun.node
+                    noun
                 )));
             }
             let snapshot = transaction.snapshot()?;
             let (scope, filter) = (selection.scope.clone(), selection.filter.clone());
             let listing = Listing { scope, filter, ..Listing::default() };
             let among: Vec<_> =
-                items(&snapshot, &reader_position(&snapshot, &listing)?, noun.node, &listing)?.iter().collect();
+                items(&snapshot, &reader_position(&snapshot, &listing)?, *noun, &listing)?.iter().collect();
             let defaults = MergeOptions::default();
             let options = MergeOptions {
-                tau: tau.as_ref().map_or(defaults.tau, |tau| *tau.node.bound() as f32),
-                top: top.as_ref().map_or(defaults.top, |top| usize::try_from(*top.node.bound()).unwrap_or(usize::MAX)),
+                tau: tau.map_or(defaults.tau, |tau| tau as f32),
+                top: top.map_or(defaults.top, |top| usize::try_from(top).unwrap_or(usize::MAX)),
             };
             transaction.merge(&among, &MergeByWords, options)?
         }
-        ast::Merge::Items { items, into, kind } => {
+        plan::Merge::Items { items, into, kind } => {
             let names = transaction.names()?;
-            let of = items.iter().map(|item| names.resolve_item(item.node.bound())).collect::<Result<Vec<_>>>()?;
-            let relation = match kind.node {
+            let of = items.iter().map(|item| names.resolve_item(item)).collect::<Result<Vec<_>>>()?;
+            let relation = match kind {
                 MergeKind::Update => Relation::Update,
                 MergeKind::Topic => Relation::Topic,
                 MergeKind::Stitch => Relation::Stitch,
             };
-            let vector = vector(transaction, into.node.bound())?;
-            vec![transaction.merge_items(&of, &into.node.bound().text, relation, vector)?]
+            let vector = vector(transaction, into)?;
+            vec![transaction.merge_items(&of, &into.text, relation, vector)?]
         }
     };
     table(transaction, &merged)

@@ -48,7 +48,7 @@ use crate::write::receipt;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result, recall};
 use holotype_query::Params;
-use holotype_query::ast::{Recall, Statement};
+use holotype_query::plan::{Recall, Statement};
 
 impl Holotype {
     /// Runs a script with its parameters and returns what each statement gave. A script that writes is one transaction,
@@ -86,7 +86,7 @@ impl Holotype {
         self.core.lock.check_process()?;
         let snapshot = self.snapshot().with_limits(limits);
         let script = prepared.bind(&snapshot, params)?;
-        if !script.iter().any(writes) {
+        if !script.iter().any(Statement::needs_transaction) {
             let outputs: Vec<Output> =
                 script.iter().map(|statement| read(&snapshot, statement)).collect::<Result<_>>()?;
             self.audit(&snapshot, &outputs)?;
@@ -127,7 +127,7 @@ impl Holotype {
     /// Limits hold for each statement alone. The time of a pass that several share counts to none of them.
     pub fn query_batch(&self, scripts: &[(&str, &Params)], limits: &Limits) -> Vec<Result<Vec<Output>>> {
         let reads = |source: &str| match Prepared::parsed(source) {
-            Ok(prepared) => !prepared.script().statements.iter().any(|statement| writes(&statement.node)),
+            Ok(prepared) => !prepared.writes(),
             Err(_) => false,
         };
         let mut outcomes = Vec::with_capacity(scripts.len());
@@ -276,15 +276,6 @@ fn answers(outputs: &[Output]) -> impl Iterator<Item = &Answer> {
     })
 }
 
-/// True if a statement needs a transaction.
-fn writes(statement: &Statement) -> bool {
-    match statement {
-        Statement::Recall(recall) => recall.clauses.receipt.is_some(),
-        Statement::Explain(explain) => explain.statement.node.is_write(),
-        statement => statement.is_write(),
-    }
-}
-
 /// Runs a reading statement.
 pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output> {
     let snapshot = &*snapshot.metered();
@@ -293,20 +284,20 @@ pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
 
 fn read_unless_cut(snapshot: &Snapshot, statement: &Statement) -> Result<Output> {
     match statement {
-        Statement::Recall(recall) if recall.clauses.receipt.is_some() => Err(Error::ReadOnly),
+        Statement::Recall(recall) if recall.has_receipt() => Err(Error::ReadOnly),
         Statement::Recall(recall) => Ok(Output::Answer(Box::new(recall::run(snapshot, recall)?))),
         Statement::Why(why) => recall::why(snapshot, why).map(Output::Table),
-        Statement::Replay(id) => Ok(Output::Answer(Box::new(receipt::replay(snapshot, id.node.bound())?))),
+        Statement::Replay(id) => Ok(Output::Answer(Box::new(receipt::replay(snapshot, id)?))),
         Statement::Find(find) => find::run(snapshot, find).map(Output::Table),
         Statement::Count(count) => count::run(snapshot, count).map(Output::Table),
         Statement::Walk(walk) => walk::run(snapshot, walk).map(Output::Table),
         Statement::Conflicts(conflicts) => conflicts::run(snapshot, conflicts).map(Output::Table),
         Statement::History(history) => history::run(snapshot, history).map(Output::Table),
         Statement::Verify(verify) => verify::run(snapshot, verify).map(Output::Table),
-        Statement::ShowPage(key) => show::page(snapshot, key.node.bound()).map(Output::Table),
+        Statement::ShowPage(key) => show::page(snapshot, key).map(Output::Table),
         Statement::Audit(audit) => audit::run(snapshot, audit).map(Output::Table),
         Statement::ShowGraph(as_of) => graph::run(snapshot.at(Some(as_of))?.as_ref()).map(Output::Table),
-        Statement::Show(target) => show::run(snapshot, target.node).map(Output::Table),
+        Statement::Show(target) => show::run(snapshot, *target).map(Output::Table),
         Statement::Explain(explain) => explain::run(snapshot, explain).map(Output::Table),
         _ => Err(Error::ReadOnly),
     }
@@ -328,10 +319,10 @@ fn run_all(transaction: &mut Transaction<'_>, script: &[Statement], limits: &Lim
 fn in_transaction(transaction: &mut Transaction<'_>, statement: &Statement, limits: &Limits) -> Result<Output> {
     refill_memory()?;
     match statement {
-        Statement::Explain(explain) if explain.statement.node.is_write() => {
+        Statement::Explain(explain) if explain.statement.is_write() => {
             transaction.limited(limits, |transaction| explain::dry_run(transaction, explain)).map(Output::Table)
         }
-        Statement::Recall(recall) if recall.clauses.receipt.is_some() => {
+        Statement::Recall(recall) if recall.has_receipt() => {
             Ok(Output::Answer(Box::new(transaction.recall_with_receipt(recall, limits)?)))
         }
         statement => match transaction.limited(limits, |transaction| write::run(transaction, statement))? {

@@ -20,10 +20,9 @@ use crate::core::handle::Holotype;
 use crate::read::answer::Output;
 use crate::read::snapshot::Snapshot;
 use crate::read::typed::FromCells;
-use crate::statements::writes;
 use crate::{Error, Result};
-use holotype_query::ast::{Script, Statement};
-use holotype_query::{Params, check, check_bound, parse};
+use holotype_query::plan::Statement;
+use holotype_query::{Params, Script, check, check_bound, parse};
 
 /// A script that parses and whose names and types are right. It belongs to no database and no snapshot, and costs
 /// nothing to share between threads.
@@ -55,17 +54,17 @@ impl Prepared {
         &self.source
     }
 
-    /// The statements, with their parameters.
+    /// The parsed script, with its parameters.
     pub fn script(&self) -> &Script {
         &self.script
     }
 
     /// True if any of the statements writes, be it a receipt: then running the script needs a transaction.
     pub fn writes(&self) -> bool {
-        self.script.statements.iter().any(|statement| writes(&statement.node))
+        self.script.needs_transaction()
     }
 
-    /// The statements with the values of their parameters, checked against a database.
+    /// The plans of the statements with the values of their parameters, checked against a database.
     pub(crate) fn bind(&self, snapshot: &Snapshot, params: &Params) -> Result<Vec<Statement>> {
         snapshot.check_not_erased()?;
         let dimension = snapshot.state.meta.space.as_ref().map(|space| space.dim as usize);

@@ -9,18 +9,17 @@ use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result};
-use holotype_query::ast;
+use holotype_query::plan;
 
-pub(super) fn run(transaction: &mut Transaction<'_>, statement: &ast::Prune) -> Result<Table> {
+pub(super) fn run(transaction: &mut Transaction<'_>, statement: &plan::Prune) -> Result<Table> {
     let mut prune = Prune::new().among(statement.selection.clone());
     for target in &statement.targets {
-        prune = match &target.keep {
-            Some(keep) => prune.to(target.noun.node, *keep.node.bound()),
-            None => prune.all(target.noun.node),
+        prune = match target.keep {
+            Some(keep) => prune.to(target.noun, keep),
+            None => prune.all(target.noun),
         };
     }
-    if let Some(above) = &statement.redundant {
-        let above = *above.node.bound();
+    if let Some(above) = statement.redundant {
         if !(0.0..=1.0).contains(&above) {
             return Err(Error::Invalid(format!("redundant above {above}: expected a cosine from 0 to 1")));
         }

@@ -8,20 +8,20 @@ use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::write::draft::NewRecall;
 use crate::write::transaction::Transaction;
-use holotype_query::ast;
+use holotype_query::plan;
 
 /// Known facts that a new one is shown beside, where the statement states no number.
 const NEAREST: u64 = 5;
 
-pub(super) fn run(transaction: &mut Transaction<'_>, reflect: &ast::Reflect) -> Result<Table> {
-    let passage = reflect.text.node.bound();
+pub(super) fn run(transaction: &mut Transaction<'_>, reflect: &plan::Reflect) -> Result<Table> {
+    let passage = &reflect.text;
     let mut fact = NewRecall::fact(passage.text.clone());
     fact.vector = vector(transaction, passage)?;
     for from in &reflect.from {
-        fact = fact.from(pointer(&from.node)?);
+        fact = fact.from(pointer(from)?);
     }
     let has_vector = fact.vector.is_some();
-    let nearest = reflect.top.as_ref().map_or(NEAREST, |top| *top.node.bound());
+    let nearest = reflect.top.unwrap_or(NEAREST);
     let id = transaction.reflect(fact, usize::try_from(nearest).unwrap_or(usize::MAX), &ReflectByWords)?;
     let names = transaction.names()?;
     let replaced = names.state.edges_out(id, Some(Edge::Supersedes))?.first().map(|end| end.far);

@@ -7,8 +7,8 @@ use crate::read::snapshot::Snapshot;
 use crate::recall::reader_of;
 use crate::state::reader_position::{Reader, ReaderPosition};
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Listing, Scope, Selection};
-use holotype_query::{Arg, Noun, Spanned};
+use holotype_query::Noun;
+use holotype_query::plan::{Listing, Scope, Selection};
 
 /// The selected items of a noun, and where the reader stands: where the selection says, else at `reader`.
 pub(crate) fn selected(
@@ -17,11 +17,11 @@ pub(crate) fn selected(
     selection: &Selection,
     reader: &Reader,
 ) -> Result<(ReaderPosition, Bits)> {
-    let episodes = match selection.scope.as_ref().map(|scope| &scope.node) {
+    let episodes = match &selection.scope {
         Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
         _ => None,
     };
-    let given = selection.reader.as_ref().map_or_else(|| reader.clone(), |reader| reader_of(&reader.node));
+    let given = selection.reader.as_ref().map_or_else(|| reader.clone(), |reader| reader_of(reader));
     let position = ReaderPosition::find(&snapshot.state, episodes.as_deref(), &given, snapshot.core.now())?;
     let (scope, filter) = (selection.scope.clone(), selection.filter.clone());
     let found = items(snapshot, &position, noun, &Listing { scope, filter, ..Listing::default() })?;
@@ -31,6 +31,6 @@ pub(crate) fn selected(
 
 /// The selection of everything in one episode.
 pub(crate) fn in_episode(id: String) -> Selection {
-    let scope = Scope::Episodes(vec![Spanned::from(Arg::Value(id))]);
-    Selection { scope: Some(scope.into()), ..Selection::default() }
+    let scope = Scope::Episodes(vec![id]);
+    Selection { scope: Some(scope), ..Selection::default() }
 }

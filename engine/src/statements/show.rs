@@ -12,7 +12,7 @@ use crate::read::page::DuePage;
 use crate::read::snapshot::Snapshot;
 use crate::state::embedder;
 use crate::state::settings::{self, SETTINGS};
-use holotype_query::ast::{Listing, Thing};
+use holotype_query::plan::{Listing, Thing};
 use holotype_query::{Noun, ShowTarget};
 
 pub(super) fn run(snapshot: &Snapshot, target: ShowTarget) -> Result<Table> {

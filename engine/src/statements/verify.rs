@@ -13,13 +13,13 @@ use crate::read::citations;
 use crate::read::filter::Filter;
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::state::reader_position::ReaderPosition;
-use holotype_query::ast::{Ref, Verify};
+use holotype_query::plan::{Ref, Verify};
 
 pub(super) fn run(snapshot: &Snapshot, verify: &Verify) -> Result<Table> {
     let mut report = VerifyReport { head: snapshot.state.head, ..VerifyReport::default() };
     let mut pace = Pace::new(&VerifyOptions::default());
     match verify {
-        Verify::Ref(of) => return references(snapshot, &of.node),
+        Verify::Ref(of) => return references(snapshot, of),
         Verify::Log => {
             verify_log(snapshot, &mut pace, &mut |_, _| {}, &mut report)?;
             verify_records(snapshot, &mut report)?;
@@ -29,8 +29,8 @@ pub(super) fn run(snapshot: &Snapshot, verify: &Verify) -> Result<Table> {
         Verify::All => report = verify_all(snapshot, &mut pace, &mut |_, _| {})?,
         Verify::Citations { text, scope } => {
             let scope =
-                scope.as_ref().map(|scope| Filter::new(snapshot, &ReaderPosition::default()).scope(Some(&scope.node)));
-            return citations::validate(snapshot, text.node.bound(), scope.transpose()?.as_ref());
+                scope.as_ref().map(|scope| Filter::new(snapshot, &ReaderPosition::default()).scope(Some(scope)));
+            return citations::validate(snapshot, text, scope.transpose()?.as_ref());
         }
     }
     let mut rows = Vec::new();
@@ -51,14 +51,14 @@ fn references(snapshot: &Snapshot, of: &Ref) -> Result<Table> {
     let mut rows = Vec::new();
     let mut faults = 0;
     if let Ref::Page(key) = of {
-        let traces: Vec<u32> = snapshot.page_traces(key.bound())?.iter().map(|id| id.0).collect();
-        let page = snapshot.state.page_number(key.bound())?.map(|number| snapshot.state.page(number)).transpose()?;
+        let traces: Vec<u32> = snapshot.page_traces(key)?.iter().map(|id| id.0).collect();
+        let page = snapshot.state.page_number(key)?.map(|number| snapshot.state.page(number)).transpose()?;
         let verdict = match (snapshot.hash_page(&traces), page) {
             (Ok(hash), Some(page)) if hash == page.hash => Verdict::Ok,
             _ => Verdict::Mismatch,
         };
         faults += u64::from(verdict != Verdict::Ok);
-        let what = Cell::Text(format!("page {}", key.bound()));
+        let what = Cell::Text(format!("page {}", key));
         rows.push(vec![Some(what), None, Some(Cell::text(verdict.as_str())), None]);
     }
     for id in roots(snapshot, of)? {

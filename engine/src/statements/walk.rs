@@ -9,7 +9,7 @@ use crate::read::filter::Filter;
 use crate::read::item_view::{ItemView, cells as cells_of};
 use crate::read::snapshot::Snapshot;
 use crate::{Error, Result};
-use holotype_query::ast::{Ref, Walk};
+use holotype_query::plan::{Ref, Walk};
 use holotype_query::{AttributeId, Name};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -50,27 +50,25 @@ pub(super) fn run(snapshot: &Snapshot, walk: &Walk) -> Result<Table> {
     let reader_position = reader_position(snapshot, &walk.listing)?;
     let filter = Filter::new(snapshot, &reader_position);
     let ids = reached.iter().map(|reached| reached.id.0).collect();
-    let mut kept = filter.scope(walk.listing.scope.as_ref().map(|scope| &scope.node))?.and(&ids);
+    let mut kept = filter.scope(walk.listing.scope.as_ref())?.and(&ids);
     if let Some(predicate) = &walk.listing.filter {
-        kept = filter.evaluate(&predicate.node, &kept)?;
+        kept = filter.evaluate(predicate, &kept)?;
     }
     let columns = columns(&walk.listing, COLUMNS);
     let mut rows = Vec::new();
     for reached in reached.iter().filter(|reached| kept.contains(reached.id.0)) {
         let view = ItemView::new(snapshot, &reader_position, reached.id)?;
         let mut keys = Vec::new();
-        for key in walk.listing.order.iter().flat_map(|order| &order.node) {
-            keys.push(match key.node.name.node.attribute() {
+        for key in &walk.listing.order {
+            keys.push(match key.name.attribute() {
                 Some(AttributeId::Depth) => Some(Cell::count(reached.depth)),
-                _ => view.get(&key.node.name.node)?,
+                _ => view.get(&key.name)?,
             });
         }
         rows.push((keys, row(snapshot, walk, reached, &view, &columns)?));
     }
-    if let Some(order) = &walk.listing.order {
-        sort(&mut rows, &order.node, |(keys, _), index| keys[index].clone());
-    }
-    let rows = cut(rows, walk.listing.limit.as_ref()).into_iter().map(|(_, row)| row).collect();
+    sort(&mut rows, &walk.listing.order, |(keys, _), index| keys[index].clone());
+    let rows = cut(rows, &walk.listing).into_iter().map(|(_, row)| row).collect();
     Ok(Table { verb, columns: headings(&columns), rows, ..Table::default() })
 }
 
@@ -107,12 +105,12 @@ fn citation_of(snapshot: &Snapshot, citing: ItemId, cited: ItemId) -> Result<Opt
 }
 
 fn reach(snapshot: &Snapshot, walk: &Walk) -> Result<Vec<Reached>> {
-    let edges: Vec<Edge> = walk.edges.iter().map(|edge| Edge::from(edge.node)).collect();
-    let depth = walk.depth.as_ref().map_or(DEFAULT_DEPTH, |depth| *depth.node.bound());
+    let edges: Vec<Edge> = walk.edges.iter().map(|edge| Edge::from(*edge)).collect();
+    let depth = walk.depth.unwrap_or(DEFAULT_DEPTH);
     let mut queue: VecDeque<(ItemId, u64, ItemId)> = VecDeque::new();
     let mut seen = BTreeSet::new();
     for root in &walk.roots {
-        for id in roots(snapshot, &root.node)? {
+        for id in roots(snapshot, root)? {
             if seen.insert(id) {
                 queue.push_back((id, 0, id));
             }
@@ -161,10 +159,10 @@ fn steps(snapshot: &Snapshot, towards_sources: bool, from: ItemId, edges: &[Edge
 /// The items that a reference names.
 pub(super) fn roots(snapshot: &Snapshot, root: &Ref) -> Result<Vec<ItemId>> {
     match root {
-        Ref::Item(item) => Ok(vec![snapshot.resolve_item(item.bound())?]),
-        Ref::Page(key) => snapshot.page_traces(key.bound()),
+        Ref::Item(item) => Ok(vec![snapshot.resolve_item(item)?]),
+        Ref::Page(key) => snapshot.page_traces(key),
         Ref::Episode(id) => {
-            let number = episode_number(snapshot, id.bound())?;
+            let number = episode_number(snapshot, id)?;
             let of_episode = |of: f64| of as u32 == number;
             let found = snapshot.state.attributes.select(
                 crate::state::attributes::Column::Episode,

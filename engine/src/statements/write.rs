@@ -3,7 +3,7 @@
 use super::single;
 use super::walk::roots;
 use crate::model::edge::Edge;
-use crate::model::item::{ItemId, Kind, Origin, Source, Status};
+use crate::model::item::{ItemId, Origin, Source, Status};
 use crate::model::pointer::{Pointer, Span, Target};
 use crate::model::time;
 use crate::read::answer::Table;
@@ -12,11 +12,11 @@ use crate::write::draft::{NewRecall, NewTrace};
 use crate::write::transaction::merge::Feedback;
 use crate::write::transaction::{EpisodeChange, Mark, Transaction};
 use crate::{Error, Result};
-use holotype_query::ast::{
+use holotype_query::plan::{
     self, Assignment, ClaimAssignment, EpisodeStatement, Excerpt, Link, MarkStatement, Marking, Record, Ref, Remember,
     Retract, Set, Statement, Update,
 };
-use holotype_query::{Arg, AttributeId, ItemRef, Passage, Spanned, Value};
+use holotype_query::{AttributeId, ItemRef, Passage, Value};
 
 /// Runs a writing statement; `None` for one that reads.
 pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> Result<Option<Table>> {
@@ -43,10 +43,6 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> R
     table.map(Some)
 }
 
-fn kind(kind: holotype_query::Kind) -> Result<Kind> {
-    Ok(Kind::from(kind))
-}
-
 /// The vector of a new text: the given one, or that of the database's embedder.
 pub(super) fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Result<Option<Vec<f32>>> {
     match &passage.vector {
@@ -56,13 +52,13 @@ pub(super) fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Re
 }
 
 fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Table> {
-    let passage = record.text.node.bound();
-    let mut trace = NewTrace::new(kind(record.kind.node)?, record.episode.node.bound(), passage.text.clone());
+    let passage = &record.text;
+    let mut trace = NewTrace::new(record.kind.into(), &record.episode, passage.text.clone());
     trace.vector = vector(transaction, passage)?;
     let mut utility = None;
     for assignment in &record.with {
         let (name, value) = named(assignment);
-        trace = match assignment.name.node.attribute() {
+        trace = match assignment.name.attribute() {
             Some(AttributeId::Key) => trace.key(text(&name, value)?),
             Some(AttributeId::Source) => trace.source(text(&name, value)?.parse::<Source>()?),
             Some(AttributeId::Step) => trace.step(whole(&name, value)?),
@@ -76,7 +72,7 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
                 utility = Some(number(&name, value)? as f32);
                 trace
             }
-            _ => match assignment.name.node.field() {
+            _ => match assignment.name.field() {
                 Some(field) => trace.field(field, text(&name, value)?),
                 None => return Err(unknown(&name, "record")),
             },
@@ -89,7 +85,7 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
     }
     claims(transaction, id, &record.claims)?;
     let mut table = written(transaction, "record", id)?;
-    let episode = record.episode.node.bound();
+    let episode = &record.episode;
     if transaction.is_closed(episode)? {
         table.notes.push(format!("episode '{episode}' is closed; the trace was recorded in it all the same"));
     }
@@ -97,17 +93,17 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
 }
 
 fn run_remember(transaction: &mut Transaction<'_>, remember: &Remember) -> Result<Table> {
-    let passage = remember.text.node.bound();
-    let mut recall = NewRecall::new(kind(remember.kind.node)?, passage.text.clone());
+    let passage = &remember.text;
+    let mut recall = NewRecall::new(remember.kind.into(), passage.text.clone());
     recall.vector = vector(transaction, passage)?;
     for from in &remember.from {
-        recall = recall.from(pointer(&from.node)?);
+        recall = recall.from(pointer(from)?);
     }
     if remember.from.is_empty() {
         recall = recall.ungrounded();
     }
     if let Some(episode) = &remember.episode {
-        recall = recall.episode(episode.node.bound().clone());
+        recall = recall.episode(episode.clone());
     }
     let recall = assigned(recall, &remember.with, "remember")?;
     let id = transaction.remember(recall)?;
@@ -119,7 +115,7 @@ fn run_remember(transaction: &mut Transaction<'_>, remember: &Remember) -> Resul
 fn assigned(mut recall: NewRecall, with: &[Assignment], verb: &str) -> Result<NewRecall> {
     for assignment in with {
         let (name, value) = named(assignment);
-        recall = match assignment.name.node.attribute() {
+        recall = match assignment.name.attribute() {
             Some(AttributeId::Key) if verb == "remember" => recall.key(text(&name, value)?),
             Some(AttributeId::Source) => recall.source(text(&name, value)?.parse::<Source>()?),
             Some(AttributeId::Step) => recall.step(whole(&name, value)?),
@@ -139,13 +135,13 @@ fn assigned(mut recall: NewRecall, with: &[Assignment], verb: &str) -> Result<Ne
 
 fn run_update(transaction: &mut Transaction<'_>, update: &Update) -> Result<Table> {
     let names = transaction.names()?;
-    let old = names.resolve_item(update.item.node.bound())?;
+    let old = names.resolve_item(&update.item)?;
     let (key, kind) = (names.key_of(old)?, transaction.attributes(old)?.kind);
-    let passage = update.text.node.bound();
+    let passage = &update.text;
     let mut recall = assigned(NewRecall::new(kind, passage.text.clone()), &update.with, "update")?;
     recall.vector = vector(transaction, passage)?;
     for from in &update.from {
-        recall = recall.from(pointer(&from.node)?);
+        recall = recall.from(pointer(from)?);
     }
     let id = transaction.update(&key, recall)?;
     transaction.unite_links(old, id)?;
@@ -157,8 +153,8 @@ fn run_retract(transaction: &mut Transaction<'_>, retract: &Retract) -> Result<T
     let names = transaction.names()?;
     let mut count = 0;
     for target in &retract.targets {
-        for id in roots(&names, &target.node)? {
-            transaction.mark(id, Mark::Inactive, Some(retract.because.node.bound().clone()))?;
+        for id in roots(&names, target)? {
+            transaction.mark(id, Mark::Inactive, Some(retract.because.clone()))?;
             count += 1;
         }
     }
@@ -167,8 +163,8 @@ fn run_retract(transaction: &mut Transaction<'_>, retract: &Retract) -> Result<T
 
 fn claims(transaction: &mut Transaction<'_>, id: ItemId, claims: &[ClaimAssignment]) -> Result<()> {
     for claim in claims {
-        let value = text("a claim", claim.value.node.bound())?;
-        transaction.claim(id, claim.name.node.bound(), &value, claim.global, &[])?;
+        let value = text("a claim", &claim.value)?;
+        transaction.claim(id, &claim.name, &value, claim.global, &[])?;
     }
     Ok(())
 }
@@ -179,27 +175,27 @@ fn written(transaction: &mut Transaction<'_>, verb: &'static str, id: ItemId) ->
 }
 
 fn run_mark(transaction: &mut Transaction<'_>, mark: &MarkStatement) -> Result<Table> {
-    let because = mark.because.as_ref().map(|because| because.node.bound().clone());
-    let marking = match &mark.marking.node {
-        Marking::Reward(reward) => return reward_all(transaction, mark, *reward.node.bound() as f32),
-        Marking::Utility(utility) => Mark::Utility(*utility.node.bound() as f32, 1),
+    let because = mark.because.clone();
+    let marking = match &mark.marking {
+        Marking::Reward(reward) => return reward_all(transaction, mark, *reward as f32),
+        Marking::Utility(utility) => Mark::Utility(*utility as f32, 1),
         Marking::State(holotype_query::Mark::Success) => Mark::Status(Status::Success),
         Marking::State(holotype_query::Mark::Unknown) => Mark::Status(Status::Unknown),
         Marking::State(holotype_query::Mark::Failed) => Mark::Status(Status::Failed),
         Marking::State(holotype_query::Mark::Inactive) => Mark::Inactive,
         Marking::State(state @ (holotype_query::Mark::Summarised | holotype_query::Mark::Unsummarised)) => {
-            let Ref::Page(key) = &mark.target.node else {
+            let Ref::Page(key) = &mark.target else {
                 return Err(Error::Invalid(format!("only a page can be marked {state}")));
             };
-            transaction.mark_page(key.bound(), *state == holotype_query::Mark::Summarised)?;
+            transaction.mark_page(key, *state == holotype_query::Mark::Summarised)?;
             return Ok(single(
                 "mark",
                 &["page", "state"],
-                vec![Some(Cell::text(key.bound().as_str())), Some(Cell::text(state.as_str()))],
+                vec![Some(Cell::text(key.as_str())), Some(Cell::text(state.as_str()))],
             ));
         }
     };
-    let targets = roots(&transaction.names()?, &mark.target.node)?;
+    let targets = roots(&transaction.names()?, &mark.target)?;
     for id in &targets {
         transaction.mark(*id, marking, because.clone())?;
     }
@@ -210,7 +206,7 @@ fn run_mark(transaction: &mut Transaction<'_>, mark: &MarkStatement) -> Result<T
 fn reward_all(transaction: &mut Transaction<'_>, mark: &MarkStatement, reward: f32) -> Result<Table> {
     let names = transaction.names()?;
     let mut rows = Vec::new();
-    for id in roots(&names, &mark.target.node)? {
+    for id in roots(&names, &mark.target)? {
         transaction.feedback(id, &Feedback::Reward(reward))?;
         let now = transaction.attributes(id)?;
         let utility = Cell::Number((f64::from(now.utility) * 1e6).round() / 1e6);
@@ -226,16 +222,16 @@ fn reward_all(transaction: &mut Transaction<'_>, mark: &MarkStatement, reward: f
 
 fn run_link(transaction: &mut Transaction<'_>, link: &Link) -> Result<Table> {
     let snapshot = transaction.names()?;
-    let from = snapshot.resolve_item(link.item.node.bound())?;
-    let edge = Edge::from(link.edge.node);
-    let to = &link.pointer.node;
-    let has_span = to.field.is_some() || to.excerpt.is_some() || matches!(to.target.node, Ref::Page(_));
+    let from = snapshot.resolve_item(&link.item)?;
+    let edge = Edge::from(link.edge);
+    let to = &link.pointer;
+    let has_span = to.field.is_some() || to.excerpt.is_some() || matches!(to.target, Ref::Page(_));
     if link.remove {
         match (edge, has_span) {
             (Edge::Cites, true) => transaction.uncite(from, &pointer(to)?)?,
             (_, true) => return Err(only_cites(edge)),
             (_, false) => {
-                for target in roots(&snapshot, &to.target.node)? {
+                for target in roots(&snapshot, &to.target)? {
                     transaction.unlink(from, edge, target)?;
                 }
             }
@@ -245,7 +241,7 @@ fn run_link(transaction: &mut Transaction<'_>, link: &Link) -> Result<Table> {
     } else if has_span {
         return Err(only_cites(edge));
     } else {
-        for target in roots(&snapshot, &to.target.node)? {
+        for target in roots(&snapshot, &to.target)? {
             transaction.link(from, edge, target)?;
         }
     }
@@ -266,13 +262,13 @@ fn run_episode(transaction: &mut Transaction<'_>, statement: &EpisodeStatement) 
     let mut change = EpisodeChange { open: Some(!statement.close), ..EpisodeChange::default() };
     for assignment in &statement.with {
         let (name, value) = named(assignment);
-        match assignment.name.node.attribute() {
+        match assignment.name.attribute() {
             Some(AttributeId::Task) => change.task = Some(text(&name, value)?),
             Some(AttributeId::Version) => change.version = Some(text(&name, value)?),
             _ => return Err(unknown(&name, "episode")),
         }
     }
-    let id = statement.episode.node.bound();
+    let id = &statement.episode;
     transaction.episode(id, change)?;
     let state = if statement.close { "closed" } else { "open" };
     let verb = if statement.close { "close" } else { "open" };
@@ -280,38 +276,34 @@ fn run_episode(transaction: &mut Transaction<'_>, statement: &EpisodeStatement) 
 }
 
 fn run_set(transaction: &mut Transaction<'_>, set: &Set) -> Result<Table> {
-    let name = set.name.node.dotted();
-    let value = text(&name, set.value.node.bound())?;
+    let name = set.name.dotted();
+    let value = text(&name, &set.value)?;
     transaction.set(&name, &value)?;
     Ok(single("set", &["setting", "value"], vec![Some(Cell::Text(name)), Some(Cell::Text(value))]))
 }
 
 /// Converts a pointer of the query language.
-pub(super) fn pointer(pointer: &ast::Pointer) -> Result<Pointer> {
-    let target = match &pointer.target.node {
-        Ref::Item(item) => match item.bound() {
+pub(super) fn pointer(pointer: &plan::Pointer) -> Result<Pointer> {
+    let target = match &pointer.target {
+        Ref::Item(item) => match item {
             ItemRef::Key(key) => Target::Key(key.clone()),
             ItemRef::Id(number) => Target::Item(ItemId(u32::try_from(*number).unwrap_or(u32::MAX))),
         },
-        Ref::Page(key) => Target::Page(key.bound().clone()),
+        Ref::Page(key) => Target::Page(key.clone()),
         Ref::Episode(id) => {
-            return Err(Error::Invalid(format!("a pointer must name an item or a page, not episode '{}'", id.bound())));
+            return Err(Error::Invalid(format!("a pointer must name an item or a page, not episode '{id}'")));
         }
     };
     let span = match &pointer.excerpt {
         None => Span::Whole,
-        Some(Excerpt::Bytes { start, end }) => Span::Bytes(*start.node.bound(), *end.node.bound()),
-        Some(Excerpt::Quoting(quote)) => Span::Quoting(quote.node.bound().clone()),
+        Some(Excerpt::Bytes { start, end }) => Span::Bytes(*start, *end),
+        Some(Excerpt::Quoting(quote)) => Span::Quoting(quote.clone()),
     };
-    Ok(Pointer { target, field: pointer.field.as_ref().map(|field| field.node.bound().clone()), span, hash: None })
+    Ok(Pointer { target, field: pointer.field.clone(), span, hash: None })
 }
 
 fn named(assignment: &Assignment) -> (String, &Value) {
-    (assignment.name.node.dotted(), bound(&assignment.value))
-}
-
-fn bound(value: &Spanned<Arg<Value>>) -> &Value {
-    value.node.bound()
+    (assignment.name.dotted(), &assignment.value)
 }
 
 fn unknown(name: &str, verb: &str) -> Error {

@@ -13,8 +13,8 @@ use crate::records::record::{ReadRecord, ReceiptRecord, RowRecord};
 use crate::records::tables;
 use crate::state::reader_position::Reader;
 use crate::{Error, Result, recall};
-use holotype_query::ast::{self, AsOf, Query, Recall, Statement};
-use holotype_query::{Arg, ParamValue, Params, Passage, Spanned, Time, Vector, bind, parse};
+use holotype_query::plan::{self, AsOf, Clauses, Query, Recall, Statement};
+use holotype_query::{ParamValue, Params, Passage, Time, Vector, bind, parse};
 use serde_json::Value;
 
 /// The prefix of receipt ids: `rc-1`, `rc-2`, …
@@ -79,18 +79,14 @@ fn hash(json: &Value) -> [u8; 32] {
     *blake3::hash(json.to_string().as_bytes()).as_bytes()
 }
 
-/// A bound recall in canonical text, and its vector, which has no text form.
+/// A recall in canonical text, and its vector, which has no text form.
 fn written(recall: &Recall) -> (String, Option<Vec<f32>>) {
-    let mut recall = recall.clone();
-    recall.clauses.receipt = None;
     let vector = recall.query.vector().map(|vector| vector.components.clone());
+    let near = vector.clone().map(|components| Vector { param: VECTOR.to_owned(), components });
     let text = recall.query.words().map(|words| Passage { text: words.to_owned(), vector: None });
-    if let Some(components) = &vector {
-        let near = Vector { param: VECTOR.to_owned(), components: components.clone() };
-        recall.query.near = Some(Spanned::from(Arg::Value(near)));
-    }
-    recall.query = Query { text: text.map(|text| Spanned::from(Arg::Value(text))), ..recall.query };
-    (Statement::Recall(Box::new(recall)).to_string(), vector)
+    let query = Query { text, near, like: recall.query.like.clone() };
+    let clauses = Clauses { receipt: false, ..recall.clauses.clone() };
+    (Recall { query, clauses }.to_string(), vector)
 }
 
 /// The receipt of that id.
@@ -148,19 +144,17 @@ fn question(receipt: &ReceiptRecord) -> Result<Recall> {
         params.insert(VECTOR.to_owned(), ParamValue::Vector(vector.clone()));
     }
     let corrupt = || Error::Corrupt { what: format!("receipt {} holds no recall", id(receipt.number)) };
-    let statement = script.statements.first().ok_or_else(corrupt)?;
-    let Statement::Recall(mut recall) = bind(&statement.node, &params).map_err(Error::Query)? else {
+    let Some(Statement::Recall(mut recall)) = bind(&script, &params).map_err(Error::Query)?.pop() else {
         return Err(corrupt());
     };
-    let value = |time: i64| Spanned::from(Arg::Value(Time { micros: time }));
-    let reader = ast::Reader {
-        step: receipt.step.map(|step| Spanned::from(Arg::Value(step))),
-        time: receipt.time.map(value),
-        version: receipt.version.clone().map(|version| Spanned::from(Arg::Value(version))),
+    let reader = plan::Reader {
+        step: receipt.step,
+        time: receipt.time.map(|micros| Time { micros }),
+        version: receipt.version.clone(),
     };
-    if reader != ast::Reader::default() {
-        recall.clauses.reader = Some(reader.into());
+    if reader != plan::Reader::default() {
+        recall.clauses.reader = Some(reader);
     }
-    recall.clauses.as_of = Some(AsOf::Commit(Spanned::from(Arg::Value(receipt.commit))).into());
+    recall.clauses.as_of = Some(AsOf::Commit(receipt.commit));
     Ok(*recall)
 }

@@ -4,7 +4,7 @@
 use holotype::answer::{Answer, Output};
 use holotype::condition::{Flaw, any_edge, attribute, cites, claims, claims_value, edge, flaw, redacted};
 use holotype::embed::HashingEmbedder;
-use holotype::query::{Channel, EscalateMode, FlawKind, Noun, Op, ParamValue, Params, Part};
+use holotype::query::{Channel, EscalateMode, FlawKind, Noun, Op, ParamValue, Params, Part, bind};
 use holotype::{
     Durability, Edge, Error, Holotype, Kind, Layer, Mark, NewRecall, NewTrace, Options, Pointer, RecallBuilder,
     Snapshot, Source, Stage, Status, Weights, params,
@@ -180,7 +180,7 @@ const CONDITIONS: &[(Made, &str)] = &[
 
 fn check(snapshot: &Snapshot, built: RecallBuilder<'_>, text: &str, params: &Params) -> usize {
     let prepared = snapshot.prepare(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let canonical = prepared.script().statements[0].node.to_string();
+    let canonical = bind(prepared.script(), params).unwrap()[0].to_string();
     assert_eq!(built.to_string(), canonical);
     let answer = timeless(built.run().unwrap_or_else(|error| panic!("{text}: {error}")));
     assert!(answer == said(snapshot, text, params), "{text}");

@@ -22,7 +22,7 @@ fn examples() -> Vec<String> {
             let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
             let source = block.join("\n");
             let script = parse(&source).unwrap_or_else(|errors| panic!("{}", errors.render(&source)));
-            examples.extend(script.statements.iter().map(|statement| statement.node.to_string()));
+            examples.extend(script.statements.iter().map(|statement| statement.to_string()));
         }
     }
     examples

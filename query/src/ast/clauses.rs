@@ -2,7 +2,7 @@
 
 use crate::ast::{Flaw, Predicate};
 use crate::span::Spanned;
-use crate::value::{Arg, Duration, Name, Time};
+use crate::value::{Arg, Duration, Id, Name, Time};
 use crate::words::{Channel, EscalateMode, Lines, Noun, Part};
 
 /// The clauses of a recall, in the order they are printed.
@@ -48,9 +48,9 @@ pub struct Clauses {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scope {
     /// `in episode …`: the ids.
-    Episodes(Vec<Spanned<Arg<String>>>),
+    Episodes(Vec<Spanned<Arg<Id>>>),
     /// `in page …`: the keys.
-    Pages(Vec<Spanned<Arg<String>>>),
+    Pages(Vec<Spanned<Arg<Id>>>),
     /// `in all`.
     All,
 }
@@ -190,7 +190,7 @@ pub struct Reader {
     /// `time T`.
     pub time: Option<Spanned<Arg<Time>>>,
     /// `version V`.
-    pub version: Option<Spanned<Arg<String>>>,
+    pub version: Option<Spanned<Arg<Id>>>,
 }
 
 /// `as of …`: which past state of the database is read.

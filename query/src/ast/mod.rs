@@ -22,8 +22,12 @@ pub use predicate::*;
 pub use read::*;
 pub use write::*;
 
-use crate::span::Spanned;
-use crate::value::{Arg, ItemRef};
+pub use crate::attributes::Thing;
+pub use crate::span::Spanned;
+pub use crate::value::{Arg, Id, ValueList};
+
+use crate::value::ItemRef;
+use crate::verbs::verbs;
 use crate::words::ShowTarget;
 
 /// A sequence of statements: one transaction.
@@ -33,6 +37,36 @@ pub struct Script {
     pub statements: Vec<Spanned<Statement>>,
     /// The comments, kept so that formatting a file loses none.
     pub comments: Vec<Comment>,
+}
+
+impl Script {
+    /// The verbs of the statements: `recall`, `find`, `sources` …
+    pub fn verbs(&self) -> impl Iterator<Item = &'static str> {
+        self.statements.iter().map(|statement| statement.verb())
+    }
+
+    /// True if running the script needs a transaction.
+    pub fn needs_transaction(&self) -> bool {
+        self.statements.iter().any(|statement| statement.needs_transaction())
+    }
+
+    /// The names of the parameters that stand for the vector of a query: `near $v`.
+    pub fn vector_params(&self) -> impl Iterator<Item = &str> {
+        self.statements.iter().filter_map(|statement| match &recall_of(statement)?.query.near.as_ref()?.node {
+            Arg::Param(name) => Some(name.as_str()),
+            Arg::Value(_) => None,
+        })
+    }
+}
+
+/// The recall that a statement asks, explains or asks about.
+fn recall_of(statement: &Statement) -> Option<&Recall> {
+    match statement {
+        Statement::Recall(recall) => Some(recall),
+        Statement::Why(why) => Some(&why.recall),
+        Statement::Explain(explain) => recall_of(&explain.statement),
+        _ => None,
+    }
 }
 
 /// A `--` comment and the statement it is printed with.
@@ -75,9 +109,9 @@ pub enum Statement {
     /// `show graph as of …`: the memory graph after an earlier commit.
     ShowGraph(Spanned<AsOf>),
     /// `show page KEY`: a page as text.
-    ShowPage(Spanned<Arg<String>>),
+    ShowPage(Spanned<Arg<Id>>),
     /// `replay RECEIPT`: the receipt's id.
-    Replay(Spanned<Arg<String>>),
+    Replay(Spanned<Arg<Id>>),
     /// `record KIND TEXT in episode …`.
     Record(Record),
     /// `remember KIND TEXT from …`.
@@ -114,70 +148,7 @@ pub enum Statement {
     Set(Set),
 }
 
-impl Statement {
-    /// The word the statement is known by: `recall`, `find`, `sources`, `unlink` …
-    pub fn verb(&self) -> &'static str {
-        match self {
-            Statement::Explain(_) => "explain",
-            Statement::Why(_) => "why",
-            Statement::Recall(_) => "recall",
-            Statement::Find(_) => "find",
-            Statement::Count(_) => "count",
-            Statement::Walk(walk) if walk.towards_sources => "sources",
-            Statement::Walk(_) => "dependents",
-            Statement::Conflicts(_) => "conflicts",
-            Statement::History(_) => "history",
-            Statement::Verify(_) => "verify",
-            Statement::Audit(_) => "audit",
-            Statement::Show(_) | Statement::ShowGraph(_) | Statement::ShowPage(_) => "show",
-            Statement::Replay(_) => "replay",
-            Statement::Record(_) => "record",
-            Statement::Remember(_) => "remember",
-            Statement::Learn(_) => "learn",
-            Statement::Reflect(_) => "reflect",
-            Statement::Induce(_) => "induce",
-            Statement::Update(_) => "update",
-            Statement::Retract(_) => "retract",
-            Statement::Mark(_) => "mark",
-            Statement::Link(link) if link.remove => "unlink",
-            Statement::Link(_) => "link",
-            Statement::Consolidate(_) => "consolidate",
-            Statement::Merge(_) => "merge",
-            Statement::Prune(_) => "prune",
-            Statement::Decay(_) => "decay",
-            Statement::Compress(_) => "compress",
-            Statement::Forget(_) => "forget",
-            Statement::Episode(EpisodeStatement { close: false, .. }) => "open",
-            Statement::Episode(EpisodeStatement { close: true, .. }) => "close",
-            Statement::Set(_) => "set",
-        }
-    }
-
-    /// True if running the statement changes the database. `explain analyze` of a
-    /// write runs it and rolls back: it does not.
-    pub fn is_write(&self) -> bool {
-        matches!(
-            self,
-            Statement::Record(_)
-                | Statement::Remember(_)
-                | Statement::Learn(_)
-                | Statement::Reflect(_)
-                | Statement::Induce(_)
-                | Statement::Update(_)
-                | Statement::Retract(_)
-                | Statement::Mark(_)
-                | Statement::Link(_)
-                | Statement::Consolidate(_)
-                | Statement::Merge(_)
-                | Statement::Prune(_)
-                | Statement::Decay(_)
-                | Statement::Compress(_)
-                | Statement::Forget(_)
-                | Statement::Episode(_)
-                | Statement::Set(_)
-        )
-    }
-}
+verbs!(Statement);
 
 /// `explain [analyze] STATEMENT`.
 #[derive(Clone, Debug, PartialEq)]

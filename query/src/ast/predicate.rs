@@ -1,7 +1,7 @@
 //! Conditions, and the things they point at.
 
 use crate::span::Spanned;
-use crate::value::{Arg, Duration, ItemRef, Name, Value, ValueList};
+use crate::value::{Arg, Duration, Id, ItemRef, Name, Value, ValueList};
 use crate::words::{Edge, FlawKind, Op};
 
 /// A condition.
@@ -116,9 +116,9 @@ pub enum Ref {
     /// An item, by key or id.
     Item(Arg<ItemRef>),
     /// `page KEY`.
-    Page(Arg<String>),
+    Page(Arg<Id>),
     /// `episode ID`.
-    Episode(Arg<String>),
+    Episode(Arg<Id>),
 }
 
 /// A piece of evidence: a whole thing, a field of it, or a span of a field.

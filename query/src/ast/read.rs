@@ -1,10 +1,10 @@
 //! The statements that read.
 
 use crate::ast::Interval;
-use crate::ast::{AsOf, Clauses, Limit, Predicate, Reader, Ref, Returns, Scope};
+use crate::ast::{AsOf, Clauses, Limit, Predicate, Reader, Ref, Returns, Scope, Thing};
 use crate::span::Spanned;
 use crate::value::{Arg, ItemRef, Name, Passage, Vector};
-use crate::words::{Direction, Edge, MeasureKind, Noun};
+use crate::words::{Direction, Edge, MeasureKind};
 
 /// `recall QUERY CLAUSES`.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,13 @@ pub struct Recall {
     pub query: Query,
     /// The clauses.
     pub clauses: Clauses,
+}
+
+impl Recall {
+    /// True if it keeps a receipt.
+    pub fn has_receipt(&self) -> bool {
+        self.clauses.receipt.is_some()
+    }
 }
 
 /// The query of a recall: a text, a vector, both, or an item to resemble.
@@ -26,36 +33,6 @@ pub struct Query {
     pub near: Option<Spanned<Arg<Vector>>>,
     /// `like ITEM`.
     pub like: Option<Spanned<Arg<ItemRef>>>,
-}
-
-impl Query {
-    /// The words of a bound query.
-    pub fn words(&self) -> Option<&str> {
-        Some(&self.text.as_ref()?.value()?.text)
-    }
-
-    /// The vector of a bound query: that of `near`, else the one its text brought.
-    pub fn vector(&self) -> Option<&Vector> {
-        match &self.near {
-            Some(near) => near.value(),
-            None => self.text.as_ref()?.value()?.vector.as_ref(),
-        }
-    }
-}
-
-/// The things that `find` and `count` list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Thing {
-    /// Items of a sort, pages or episodes.
-    Noun(Noun),
-    /// Claims.
-    Claims,
-    /// Edges.
-    Edges,
-    /// Events: what was logged.
-    Events,
-    /// Receipts of recalls.
-    Receipts,
 }
 
 /// The clauses of a listing, in the order they are printed.

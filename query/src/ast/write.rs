@@ -2,7 +2,7 @@
 
 use crate::ast::{Pointer, Predicate, Reader, Ref, Scope};
 use crate::span::Spanned;
-use crate::value::{Arg, Duration, ItemRef, Name, Passage, Value};
+use crate::value::{Arg, Duration, Id, ItemRef, Name, Passage, Value};
 use crate::words::{Edge, Kind, Mark, MergeKind, Noun};
 
 /// `record KIND TEXT in episode …`: a trace.
@@ -13,7 +13,7 @@ pub struct Record {
     /// The text.
     pub text: Spanned<Arg<Passage>>,
     /// The episode's id.
-    pub episode: Spanned<Arg<String>>,
+    pub episode: Spanned<Arg<Id>>,
     /// `claims …`.
     pub claims: Vec<ClaimAssignment>,
     /// `with …`.
@@ -30,7 +30,7 @@ pub struct Remember {
     /// `from …`: what it rests on; empty for `ungrounded`.
     pub from: Vec<Spanned<Pointer>>,
     /// The episode's id; inherited when not written.
-    pub episode: Option<Spanned<Arg<String>>>,
+    pub episode: Option<Spanned<Arg<Id>>>,
     /// `claims …`.
     pub claims: Vec<ClaimAssignment>,
     /// `with …`.
@@ -275,7 +275,7 @@ pub struct EpisodeStatement {
     /// True if the episode is closed; opened otherwise.
     pub close: bool,
     /// The episode's id.
-    pub episode: Spanned<Arg<String>>,
+    pub episode: Spanned<Arg<Id>>,
     /// `with …`.
     pub with: Vec<Assignment>,
 }

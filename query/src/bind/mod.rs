@@ -1,7 +1,7 @@
-//! Parameters: their values, and putting them into a statement.
+//! Parameters: their values, and plans of statements with them.
 //!
-//! A parameter is a value, never source: binding fills the [`Arg`]s of a tree and
-//! changes nothing else of it, whatever the value is.
+//! A parameter is a value, never source: binding takes the value of each argument of a tree from the statement or from
+//! its parameter, and changes nothing else, whatever the value is.
 //!
 //! | place | takes |
 //! |-------|-------|
@@ -17,15 +17,20 @@
 //! | vector | vector, or the vector of a text with vector |
 
 mod convert;
-mod walk;
+mod node;
+mod nodes;
 
+pub(crate) use node::Node;
+
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ast::Statement;
+use crate::ast::Script;
 use crate::error::{Collector, Error, Errors, nearest};
+use crate::plan;
 use crate::span::{Span, Spanned};
 use crate::time;
-use crate::value::{Arg, ItemRef, Number, Passage, Time, Value, ValueList, Vector};
+use crate::value::{Arg, Id, ItemRef, Number, Passage, Time, Value, ValueList, Vector};
 
 /// The parameters given with a script, by name, without the dollar sign.
 pub type Params = BTreeMap<String, ParamValue>;
@@ -69,22 +74,45 @@ impl ParamValue {
     }
 }
 
-/// The statement with every parameter replaced by its value.
+/// The plans of the statements of a script, with the values of its parameters.
 ///
 /// # Errors
 ///
-/// If a parameter of the statement is not given, or its value does not fit its place.
-/// Parameters the statement does not use are no error.
-pub fn bind(statement: &Statement, params: &Params) -> Result<Statement, Errors> {
+/// If a parameter of the script is not given, or its value does not fit its place. Parameters that the script does not
+/// use are no error, and names and types are not looked at: see [`check_bound`](crate::check_bound).
+pub fn bind(script: &Script, params: &Params) -> Result<Vec<plan::Statement>, Errors> {
     let mut binder = Binder::new(params, None);
-    let bound = binder.statement(statement);
-    binder.errors.finish(bound)
+    let plans = script.statements.lower(&mut binder);
+    binder.errors.finish_if_some(plans)
 }
 
-/// Fills the arguments of statements.
+/// The value of an argument; `None` for a parameter that is not given or does not fit, which [`Binder`] reports.
+pub(crate) fn literal<'a>(arg: &'a Arg<Value>, params: Option<&Params>) -> Option<Cow<'a, Value>> {
+    match arg {
+        Arg::Value(value) => Some(Cow::Borrowed(value)),
+        Arg::Param(name) => read_value(params?.get(name)?).ok().map(Cow::Owned),
+    }
+}
+
+/// The values of a list with their places; those of a parameter are at the parameter.
+pub(crate) fn literals<'a>(list: &'a Spanned<Arg<ValueList>>, params: Option<&Params>) -> Vec<(Cow<'a, Value>, Span)> {
+    match &list.node {
+        Arg::Value(values) => {
+            values.iter().filter_map(|value| Some((literal(&value.node, params)?, value.span))).collect()
+        }
+        Arg::Param(name) => {
+            let values = params.and_then(|params| read_list(params.get(name)?).ok()).unwrap_or_default();
+            values.into_iter().map(|value| (Cow::Owned(value), list.span)).collect()
+        }
+    }
+}
+
+/// Takes the values of the arguments of statements, and reports the parameters that are missing or do not fit.
 pub(crate) struct Binder<'p> {
     params: &'p Params,
     dimension: Option<usize>,
+    /// The place of the node that is being bound.
+    span: Span,
     /// The names of the parameters met that are given, each as often as it was met.
     used: Vec<&'p str>,
     /// The names of the parameters met that are not given.
@@ -95,7 +123,14 @@ pub(crate) struct Binder<'p> {
 impl<'p> Binder<'p> {
     /// A binder that, given a dimension, also refuses vectors of another.
     pub(crate) fn new(params: &'p Params, dimension: Option<usize>) -> Binder<'p> {
-        Binder { params, dimension, used: Vec::new(), missing: BTreeSet::new(), errors: Collector::default() }
+        Binder {
+            params,
+            dimension,
+            span: Span::default(),
+            used: Vec::new(),
+            missing: BTreeSet::new(),
+            errors: Collector::default(),
+        }
     }
 
     /// The names of the parameters that were given and not met, ascending.
@@ -104,150 +139,152 @@ impl<'p> Binder<'p> {
         self.params.keys().map(String::as_str).filter(|name| self.used.binary_search(name).is_err()).collect()
     }
 
-    /// A copy of `statement` with its parameters filled in, as far as that goes without
-    /// errors.
-    pub(crate) fn statement(&mut self, statement: &Statement) -> Statement {
-        let mut bound = statement.clone();
-        walk::statement(&mut bound, self);
-        bound
-    }
-
-    /// Replaces a parameter by what `read` makes of its value.
-    fn fill<T>(
-        &mut self,
-        arg: &mut Arg<T>,
-        span: Span,
-        wanted: &'static str,
-        read: impl FnOnce(&ParamValue, &str) -> Result<T, Misfit>,
-    ) {
-        let Arg::Param(name) = arg else {
-            return;
-        };
+    /// The value of a parameter in a place that takes a `T`; `None` after an error.
+    fn value_of<T: Argument>(&mut self, name: &str) -> Option<T::Plan> {
         let Some((known, value)) = self.params.get_key_value(name) else {
-            self.missing.insert(name.clone());
+            self.missing.insert(name.to_owned());
             let given = self.params.keys().map(String::as_str);
-            let error = Error::new("missing-parameter", span, format!("${name} is not given"))
-                .expected(wanted)
+            let error = Error::new("missing-parameter", self.span, format!("${name} is not given"))
+                .expected(T::EXPECTED)
                 .nearest(nearest(name, given));
             self.errors.push(error);
-            return;
+            return None;
         };
         self.used.push(known);
-        match read(value, name) {
-            Ok(value) => *arg = Arg::Value(value),
-            Err(misfit) => {
-                let error = match misfit {
-                    Misfit::Sort => {
-                        let message = format!("${name} is {}", value.sort());
-                        Error::new("parameter-type", span, message).expected(wanted)
-                    }
-                    Misfit::Value(code, what) => Error::new(code, span, format!("${name}: {what}")),
-                };
-                self.errors.push(error);
+        let misfit = match T::read(value, name, self.dimension) {
+            Ok(value) => return Some(value),
+            Err(misfit) => misfit,
+        };
+        self.errors.push(match misfit {
+            Misfit::Sort => {
+                let message = format!("${name} is {}", value.sort());
+                Error::new("parameter-type", self.span, message).expected(T::EXPECTED)
             }
-        }
+            Misfit::Value(code, what) => Error::new(code, self.span, format!("${name}: {what}")),
+        });
+        None
     }
+}
 
-    fn text(&mut self, arg: &mut Spanned<Arg<String>>) {
-        self.fill(&mut arg.node, arg.span, "a text", |value, _| match value {
+/// A value that a parameter may give.
+trait Argument: Node {
+    /// The sorts of values that fit, for messages.
+    const EXPECTED: &'static str;
+
+    /// The value of the parameter `name`, if it fits; a vector must have the given dimension.
+    fn read(value: &ParamValue, name: &str, dimension: Option<usize>) -> Result<Self::Plan, Misfit>;
+}
+
+impl Argument for String {
+    const EXPECTED: &'static str = "a text";
+
+    fn read(value: &ParamValue, _: &str, _: Option<usize>) -> Result<String, Misfit> {
+        match value {
             ParamValue::Text(text) | ParamValue::TextVector { text, .. } => Ok(text.clone()),
             _ => Err(Misfit::Sort),
-        });
+        }
     }
+}
 
-    fn passage(&mut self, arg: &mut Spanned<Arg<Passage>>) {
-        let dimension = self.dimension;
-        self.fill(&mut arg.node, arg.span, "a text, perhaps with its vector", |value, name| match value {
+impl Argument for Passage {
+    const EXPECTED: &'static str = "a text, perhaps with its vector";
+
+    fn read(value: &ParamValue, name: &str, dimension: Option<usize>) -> Result<Passage, Misfit> {
+        match value {
             ParamValue::Text(text) => Ok(Passage { text: text.clone(), vector: None }),
             ParamValue::TextVector { text, vector } => {
                 Ok(Passage { text: text.clone(), vector: Some(read_vector(name, vector, dimension)?) })
             }
             _ => Err(Misfit::Sort),
-        });
-    }
-
-    /// The text of a query, which may not be empty.
-    fn question(&mut self, arg: &mut Spanned<Arg<Passage>>) {
-        let was_param = matches!(arg.node, Arg::Param(_));
-        self.passage(arg);
-        if was_param && arg.value().is_some_and(|it| it.text.trim().is_empty()) {
-            let error = Error::new("empty-query", arg.span, "the query is empty")
-                .hint("the parameter's text has no words in it");
-            self.errors.push(error);
         }
     }
+}
 
-    fn id(&mut self, arg: &mut Arg<String>, span: Span) {
-        self.fill(arg, span, "a text or a whole number", |value, _| match value {
+impl Argument for Id {
+    const EXPECTED: &'static str = "a text or a whole number";
+
+    fn read(value: &ParamValue, _: &str, _: Option<usize>) -> Result<String, Misfit> {
+        match value {
             ParamValue::Text(text) => Ok(text.clone()),
             ParamValue::Int(n) => Ok(n.to_string()),
             _ => Err(Misfit::Sort),
-        });
+        }
     }
+}
 
-    fn item(&mut self, arg: &mut Arg<ItemRef>, span: Span) {
-        self.fill(arg, span, "an item's key or number", |value, _| match value {
+impl Argument for ItemRef {
+    const EXPECTED: &'static str = "an item's key or number";
+
+    fn read(value: &ParamValue, _: &str, _: Option<usize>) -> Result<ItemRef, Misfit> {
+        match value {
             ParamValue::Text(key) => Ok(ItemRef::Key(key.clone())),
             ParamValue::Int(id) => u64::try_from(*id).map(ItemRef::Id).map_err(|_| Misfit::negative()),
             _ => Err(Misfit::Sort),
-        });
+        }
     }
+}
 
-    fn count(&mut self, arg: &mut Spanned<Arg<u64>>) {
-        self.fill(&mut arg.node, arg.span, "a whole number", |value, _| match value {
+impl Argument for u64 {
+    const EXPECTED: &'static str = "a whole number";
+
+    fn read(value: &ParamValue, _: &str, _: Option<usize>) -> Result<u64, Misfit> {
+        match value {
             ParamValue::Int(n) => u64::try_from(*n).map_err(|_| Misfit::negative()),
             _ => Err(Misfit::Sort),
-        });
+        }
     }
+}
 
-    fn number(&mut self, arg: &mut Spanned<Arg<f64>>) {
-        self.fill(&mut arg.node, arg.span, "a number", |value, _| match value {
+impl Argument for f64 {
+    const EXPECTED: &'static str = "a number";
+
+    fn read(value: &ParamValue, _: &str, _: Option<usize>) -> Result<f64, Misfit> {
+        match value {
             ParamValue::Int(n) => Ok(*n as f64),
             ParamValue::Float(n) if n.is_finite() => Ok(*n),
             ParamValue::Float(_) => Err(Misfit::not_finite()),
             _ => Err(Misfit::Sort),
-        });
-    }
-
-    fn time(&mut self, arg: &mut Spanned<Arg<Time>>) {
-        self.fill(&mut arg.node, arg.span, "a time", |value, _| {
-            let micros = match value {
-                ParamValue::Text(text) => time::parse_rfc3339(text),
-                ParamValue::Int(micros) => time::in_range(*micros),
-                _ => return Err(Misfit::Sort),
-            };
-            micros.map(|micros| Time { micros }).map_err(|error| Misfit::Value("bad-time", error.to_string()))
-        });
-    }
-
-    fn value(&mut self, arg: &mut Spanned<Arg<Value>>) {
-        self.fill(&mut arg.node, arg.span, "a text, a number, true or false", |value, _| read_value(value));
-    }
-
-    fn list(&mut self, arg: &mut Spanned<Arg<ValueList>>) {
-        let span = arg.span;
-        self.fill(&mut arg.node, span, "a list of texts and numbers", |value, _| match value {
-            ParamValue::List(values) if values.is_empty() => {
-                Err(Misfit::Value("parameter-type", "the list is empty".to_owned()))
-            }
-            ParamValue::List(values) => {
-                values.iter().map(|value| Ok(Spanned::new(Arg::Value(read_value(value)?), span))).collect()
-            }
-            _ => Err(Misfit::Sort),
-        });
-        if let Arg::Value(values) = &mut arg.node {
-            for value in values {
-                self.value(value);
-            }
         }
     }
+}
 
-    fn vector(&mut self, arg: &mut Spanned<Arg<Vector>>) {
-        let dimension = self.dimension;
-        self.fill(&mut arg.node, arg.span, "a vector", |value, name| match value {
+impl Argument for Time {
+    const EXPECTED: &'static str = "a time";
+
+    fn read(value: &ParamValue, _: &str, _: Option<usize>) -> Result<Time, Misfit> {
+        let micros = match value {
+            ParamValue::Text(text) => time::parse_rfc3339(text),
+            ParamValue::Int(micros) => time::in_range(*micros),
+            _ => return Err(Misfit::Sort),
+        };
+        micros.map(|micros| Time { micros }).map_err(|error| Misfit::Value("bad-time", error.to_string()))
+    }
+}
+
+impl Argument for Value {
+    const EXPECTED: &'static str = "a text, a number, true or false";
+
+    fn read(value: &ParamValue, _: &str, _: Option<usize>) -> Result<Value, Misfit> {
+        read_value(value)
+    }
+}
+
+impl Argument for ValueList {
+    const EXPECTED: &'static str = "a list of texts and numbers";
+
+    fn read(value: &ParamValue, _: &str, _: Option<usize>) -> Result<Vec<Value>, Misfit> {
+        read_list(value)
+    }
+}
+
+impl Argument for Vector {
+    const EXPECTED: &'static str = "a vector";
+
+    fn read(value: &ParamValue, name: &str, dimension: Option<usize>) -> Result<Vector, Misfit> {
+        match value {
             ParamValue::Vector(vector) | ParamValue::TextVector { vector, .. } => read_vector(name, vector, dimension),
             _ => Err(Misfit::Sort),
-        });
+        }
     }
 }
 
@@ -277,6 +314,16 @@ fn read_value(value: &ParamValue) -> Result<Value, Misfit> {
         ParamValue::Float(_) => Err(Misfit::not_finite()),
         ParamValue::Bool(value) => Ok(Value::Bool(*value)),
         ParamValue::List(_) | ParamValue::Vector(_) => Err(Misfit::Sort),
+    }
+}
+
+fn read_list(value: &ParamValue) -> Result<Vec<Value>, Misfit> {
+    match value {
+        ParamValue::List(values) if values.is_empty() => {
+            Err(Misfit::Value("parameter-type", "the list is empty".to_owned()))
+        }
+        ParamValue::List(values) => values.iter().map(read_value).collect(),
+        _ => Err(Misfit::Sort),
     }
 }
 

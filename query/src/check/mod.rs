@@ -1,8 +1,8 @@
 //! Names, types and parameters, checked before anything runs.
 //!
 //! The parser knows the grammar; this knows what things have: which attributes, with
-//! which values, shown in which columns. With parameters at hand each statement is
-//! bound first, so that a parameter's value is checked like one written in its place.
+//! which values, shown in which columns. With parameters at hand, a parameter's value is
+//! checked like one written in its place.
 
 mod predicate;
 
@@ -17,8 +17,9 @@ use crate::attributes::{
     Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, Subject,
     Type, UPDATE_WITH, WALK_COLUMNS, attribute, attributes_of, setting,
 };
-use crate::bind::{Binder, Params};
+use crate::bind::{Binder, Node, Params, literal};
 use crate::error::{Collector, Error, Errors, nearest};
+use crate::plan;
 use crate::span::{Span, Spanned};
 use crate::value::{Arg, Name, Number, Value};
 use crate::words::{Kind, Layer, Mark, MeasureKind, Noun, Part, Source, Status};
@@ -35,37 +36,51 @@ pub fn check(script: &Script, params: Option<&Params>, dimension: Option<usize>)
     if let Some(params) = params {
         return check_bound(script, params, dimension).map(drop);
     }
-    let mut checker = Checker { errors: Collector::default() };
+    let mut checker = Checker::new(None);
     script.statements.iter().for_each(|it| checker.statement(it));
     checker.errors.finish(())
 }
 
-/// As [`check`] with parameters; hands out the statements with the parameters' values in their places.
+/// As [`check`] with parameters; hands out the plans of the statements.
 ///
 /// # Errors
 ///
 /// As [`check`].
-pub fn check_bound(script: &Script, params: &Params, dimension: Option<usize>) -> Result<Vec<Statement>, Errors> {
-    let mut checker = Checker { errors: Collector::default() };
-    let bound = checker.bound_statements(script, params, dimension);
-    checker.errors.finish(bound)
+pub fn check_bound(script: &Script, params: &Params, dimension: Option<usize>) -> Result<Vec<plan::Statement>, Errors> {
+    let mut checker = Checker::new(Some(params));
+    script.statements.iter().for_each(|statement| checker.statement(statement));
+    let mut binder = Binder::new(params, dimension);
+    let plans = script.statements.lower(&mut binder);
+    for name in binder.unused() {
+        let error = Error::new("unused-parameter", Span::default(), format!("${name} is given, but not used"));
+        checker.errors.push(error.nearest(nearest(name, binder.missing.iter().map(String::as_str))));
+    }
+    checker.errors.append(binder.errors);
+    checker.errors.finish_if_some(plans)
 }
 
-struct Checker {
+impl plan::Recall {
+    /// Checks names and types, as [`check`] does of a script.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, up to 64 errors, which have no place.
+    pub fn check(&self) -> Result<(), Errors> {
+        let mut checker = Checker::new(None);
+        checker.recall(&Recall::raise(self));
+        checker.errors.finish(())
+    }
+}
+
+struct Checker<'p> {
+    /// The values of parameters, which are checked like ones written in their places.
+    params: Option<&'p Params>,
     errors: Collector,
 }
 
-impl Checker {
-    fn bound_statements(&mut self, script: &Script, params: &Params, dimension: Option<usize>) -> Vec<Statement> {
-        let mut binder = Binder::new(params, dimension);
-        let bound: Vec<Statement> = script.statements.iter().map(|statement| binder.statement(statement)).collect();
-        bound.iter().for_each(|statement| self.statement(statement));
-        for name in binder.unused() {
-            let error = Error::new("unused-parameter", Span::default(), format!("${name} is given, but not used"));
-            self.errors.push(error.nearest(nearest(name, binder.missing.iter().map(String::as_str))));
-        }
-        self.errors.append(binder.errors);
-        bound
+impl<'p> Checker<'p> {
+    fn new(params: Option<&'p Params>) -> Checker<'p> {
+        Checker { params, errors: Collector::default() }
     }
 
     fn statement(&mut self, statement: &Statement) {
@@ -373,7 +388,8 @@ impl Checker {
                 self.unknown("unknown-attribute", format!("`{}` cannot be given here", name.node), name, names);
                 continue;
             };
-            let is_whole = !matches!(value.value(), Some(Value::Number(Number::Negative(_) | Number::Real(_))));
+            let literal = literal(&value.node, self.params);
+            let is_whole = !matches!(literal.as_deref(), Some(Value::Number(Number::Negative(_) | Number::Real(_))));
             if found.ty == Type::Count && !is_whole {
                 let message = format!("`{name}` is a whole number from 0");
                 self.errors.push(Error::new("wrong-type", value.span, message));
@@ -464,11 +480,14 @@ impl Checker {
     }
 
     fn value_of(&mut self, what: &dyn fmt::Display, ty: Type, value: &Spanned<Arg<Value>>) {
-        let Arg::Value(literal) = &value.node else {
-            return;
-        };
+        if let Some(literal) = literal(&value.node, self.params) {
+            self.literal(what, ty, &literal, value.span);
+        }
+    }
+
+    fn literal(&mut self, what: &dyn fmt::Display, ty: Type, literal: &Value, span: Span) {
         if let Err(mismatch) = ty.read(literal) {
-            self.errors.push(predicate::mismatch(what, ty, literal, mismatch, value.span));
+            self.errors.push(predicate::mismatch(what, ty, literal, mismatch, span));
         }
     }
 }

@@ -5,12 +5,13 @@ use std::fmt;
 use super::Checker;
 use crate::ast::{Predicate, Test};
 use crate::attributes::{Attribute, Mismatch, Subject, Type};
+use crate::bind::literals;
 use crate::error::Error;
 use crate::span::{Span, Spanned};
-use crate::value::{Arg, Name, Value};
+use crate::value::{Name, Value};
 use crate::words::Op;
 
-impl Checker {
+impl Checker<'_> {
     pub(super) fn predicate(&mut self, predicate: &Predicate, subject: Subject) {
         match predicate {
             _ if self.errors.is_full() => {}
@@ -31,8 +32,10 @@ impl Checker {
                 }
             }
             Test::In { name, list, .. } => {
-                if let (Some(found), Arg::Value(values)) = (self.attribute(name, subject), &list.node) {
-                    values.iter().for_each(|value| self.value(name, found.ty, value));
+                if let Some(found) = self.attribute(name, subject) {
+                    for (value, span) in literals(list, self.params) {
+                        self.literal(&format_args!("`{name}`"), found.ty, &value, span);
+                    }
                 }
             }
             Test::Between { name, low, high, .. } => {

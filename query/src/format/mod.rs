@@ -9,6 +9,7 @@
 //! bound statement can still be read, and run again with the same parameters.
 
 mod clauses;
+mod plans;
 mod statements;
 mod values;
 

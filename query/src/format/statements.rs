@@ -14,6 +14,14 @@ impl Display for Statement {
     }
 }
 
+impl Display for Recall {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut pieces = Vec::new();
+        recall(self, &mut pieces);
+        f.write_str(&pieces.join(" "))
+    }
+}
+
 /// The statement and its clauses, each clause a piece.
 pub(super) fn pieces(statement: &Statement) -> Vec<String> {
     let verb = statement.verb();

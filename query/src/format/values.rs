@@ -6,7 +6,7 @@ use super::{Quoted, commas, optional};
 use crate::ast::{Excerpt, Pointer, Ref, Thing};
 use crate::lexer::is_word;
 use crate::span::Spanned;
-use crate::value::{Arg, Duration, ItemRef, Name, Number, Passage, Time, Value, ValueList, Vector};
+use crate::value::{Arg, Duration, Id, ItemRef, Name, Number, Passage, Time, Value, ValueList, Vector};
 
 /// Formats the values of one type where a parameter may be used instead.
 trait Literal {
@@ -25,6 +25,12 @@ impl<T: Literal> Display for Arg<T> {
 impl Literal for String {
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         Quoted(self).fmt(f)
+    }
+}
+
+impl Literal for Id {
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Quoted(&self.0).fmt(f)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::span::Spanned;
 use crate::time::{self, TimeError};
 use crate::token::TokenKind;
-use crate::value::{Arg, Duration, ItemRef, Name, Number, Passage, Time, Value, Vector};
+use crate::value::{Arg, Duration, Id, ItemRef, Name, Number, Passage, Time, Value, Vector};
 use crate::words::{Edge, Noun};
 
 /// The most parts of a name; no attribute has more than two.
@@ -114,12 +114,15 @@ impl Parser<'_> {
 
     /// The id of an episode, a page, a version or a receipt: a text, or a whole number
     /// that is meant as one.
-    pub(super) fn id(&mut self) -> Parsed<Spanned<Arg<String>>> {
+    pub(super) fn id(&mut self) -> Parsed<Spanned<Arg<Id>>> {
         if let TokenKind::Number(Number::Natural(_)) = self.kind() {
             let span = self.bump();
-            return Ok(Spanned::new(Arg::Value(self.slice(span).to_owned()), span));
+            return Ok(Spanned::new(Arg::Value(Id(self.slice(span).to_owned())), span));
         }
-        self.text()
+        Ok(self.text()?.map(|arg| match arg {
+            Arg::Value(text) => Arg::Value(Id(text)),
+            Arg::Param(name) => Arg::Param(name),
+        }))
     }
 
     /// A whole number from 0, or a parameter.

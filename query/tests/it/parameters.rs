@@ -1,7 +1,7 @@
 //! Parameters: given, missing, of the wrong sort, of the wrong length.
 
-use holotype_query::ast::Statement;
-use holotype_query::{Arg, Errors, ParamValue, Params, Passage, bind, check, parse};
+use holotype_query::plan::Statement;
+use holotype_query::{Errors, ParamValue, Params, Passage, bind, check, parse};
 
 fn text(text: &str) -> ParamValue {
     ParamValue::Text(text.to_owned())
@@ -23,7 +23,7 @@ fn error(source: &str, params: &Params) -> (&'static str, String) {
 }
 
 fn bound(source: &str, params: &Params) -> Statement {
-    bind(&parse(source).expect("it parses").statements[0], params).expect("it binds")
+    bind(&parse(source).expect("it parses"), params).expect("it binds").remove(0)
 }
 
 #[test]
@@ -134,13 +134,15 @@ fn text_never_becomes_syntax() {
     let statement = bound("recall $q where key = $q", &params([("q", text(attack))]));
     let Statement::Recall(recall) = &statement else { panic!("it is a recall") };
     let passage = Passage { text: attack.to_owned(), vector: None };
-    assert_eq!(recall.query.text.as_ref().map(|it| &it.node), Some(&Arg::Value(passage)));
-    let printed = statement.to_string();
-    assert_eq!(parse(&printed).expect("it parses").statements[0].node, statement);
+    assert_eq!(recall.query.text, Some(passage));
+    assert_eq!(bound(&statement.to_string(), &Params::new()), statement);
 }
 
+/// A plan without all of its values does not exist.
 #[test]
-#[should_panic(expected = "$q is not bound")]
-fn an_unbound_argument_is_a_mistake_of_the_caller() {
-    Arg::<u64>::Param("q".to_owned()).bound();
+fn a_parameter_that_is_missing_gives_no_plan() {
+    let script = parse("recall $q in episode $e limit $n").expect("it parses");
+    let errors = bind(&script, &params([("n", text("x"))])).expect_err("nothing fits");
+    let places: Vec<_> = errors.iter().map(|error| (error.code, error.line, error.column)).collect();
+    assert_eq!(places, [("missing-parameter", 1, 8), ("missing-parameter", 1, 22), ("parameter-type", 1, 31)]);
 }

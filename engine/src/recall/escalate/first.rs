@@ -19,8 +19,8 @@ use crate::recall::words::Words;
 use crate::recall::{gather, gather_and_rank};
 use crate::records::record::PointerTarget;
 use crate::{Error, Result};
-use holotype_query::ast::{Gather, Recall, Stage};
-use holotype_query::{Arg, Channel, Noun, Spanned};
+use holotype_query::plan::{Gather, Recall, Stage};
+use holotype_query::{Channel, Noun};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tokens of the first tier under a token budget.
@@ -63,17 +63,17 @@ impl FirstTier {
 }
 
 /// The path of the first tier as it is written, or `through recalls`.
-fn path(recall: &Recall) -> Result<Vec<Spanned<Stage>>> {
+fn path(recall: &Recall) -> Result<Vec<Stage>> {
     let Some(path) = &recall.clauses.path else { return Ok(vec![stage(Noun::Recalls, &[])]) };
     let is_distilled = |stage: &Stage| match stage {
         Stage::Gather(gather) => !matches!(
-            gather.noun.node,
+            gather.noun,
             Noun::Traces | Noun::Turns | Noun::Calls | Noun::Observations | Noun::Pages | Noun::Episodes | Noun::Items
         ),
         Stage::Hops(_) | Stage::Lift(_) => false,
     };
-    if path.node.iter().all(|stage| is_distilled(&stage.node)) {
-        return Ok(path.node.clone());
+    if path.iter().all(is_distilled) {
+        return Ok(path.clone());
     }
     Err(Error::Invalid(
         "escalate needs a path through themes and recalls, such as `through summaries 5`: it reads traces by itself"
@@ -81,10 +81,8 @@ fn path(recall: &Recall) -> Result<Vec<Spanned<Stage>>> {
     ))
 }
 
-fn stage(noun: Noun, channels: &[Channel]) -> Spanned<Stage> {
-    let channels = channels.iter().map(|channel| Spanned::from(*channel)).collect();
-    let gather = Gather { noun: noun.into(), count: None, channels, pool: None, only: None };
-    Stage::Gather(Box::new(gather)).into()
+fn stage(noun: Noun, channels: &[Channel]) -> Stage {
+    Stage::Gather(Box::new(Gather { noun, count: None, channels: channels.to_vec(), pool: None, only: None }))
 }
 
 /// The statement of the first tier.
@@ -93,13 +91,13 @@ pub(super) fn statement(recall: &Recall) -> Result<Recall> {
     let mut path = path(recall)?;
     if recall.clauses.budget.is_some() {
         for stage in &mut path {
-            if let Stage::Gather(gather) = &mut stage.node {
-                gather.count.get_or_insert_with(|| Spanned::from(Arg::Value(CONSIDERED)));
+            if let Stage::Gather(gather) = stage {
+                gather.count.get_or_insert(CONSIDERED);
             }
         }
     }
     let clauses = &mut first.clauses;
-    clauses.path = Some(path.into());
+    clauses.path = Some(path);
     (clauses.escalate, clauses.budget, clauses.limit, clauses.expand) = (None, None, None, None);
     Ok(first)
 }
@@ -109,7 +107,7 @@ pub(super) fn raw_statement(recall: &Recall) -> Result<Recall> {
     let mut raw = recall.clone();
     let mut path = path(recall)?;
     path.push(stage(Noun::Traces, &[Channel::Linked, Channel::Near, Channel::Words]));
-    raw.clauses.path = Some(path.into());
+    raw.clauses.path = Some(path);
     raw.clauses.escalate = None;
     Ok(raw)
 }

@@ -52,7 +52,7 @@ use crate::state::settings;
 use crate::{Error, Result};
 use first::FirstTier;
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Escalate, Recall};
+use holotype_query::plan::{Escalate, Recall};
 use holotype_query::{EscalateMode, Noun};
 pub use planner::{Planner, UncoveredWords};
 use search::{Evidence, Search};
@@ -91,9 +91,8 @@ pub(super) fn run_with(
     started: Instant,
 ) -> Result<Answer> {
     let default = Escalate::default();
-    let asked = recall.clauses.escalate.as_ref().map_or(&default, |escalate| &escalate.node);
-    if let Some(noun) = asked.noun.as_ref().filter(|noun| noun.node != Noun::Pages) {
-        let noun = noun.node;
+    let asked = recall.clauses.escalate.as_ref().unwrap_or(&default);
+    if let Some(noun) = asked.noun.filter(|noun| *noun != Noun::Pages) {
         return Err(Error::Invalid(format!("escalate goes to pages, not to {noun}: write `escalate to pages n`")));
     }
     let indexes = WordIndexes::of(snapshot)?;

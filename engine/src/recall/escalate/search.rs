@@ -16,7 +16,7 @@ use crate::recall::plan::{self, Plan};
 use crate::recall::rank::Scored;
 use crate::recall::words::{WordIndexes, Words};
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::Escalate;
+use holotype_query::plan::Escalate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -71,16 +71,13 @@ impl<'s, 'w> Search<'s, 'w> {
         planner: &'s dyn Planner,
     ) -> Result<Self> {
         let visible = plan.stages.last().map_or_else(Default::default, |stage| Arc::clone(&stage.route));
-        let count = asked
-            .count
-            .as_ref()
-            .map_or_else(|| PAGES.max(plan.budget.unwrap_or(0) / TOKENS_PER_PAGE), |count| *count.node.bound());
+        let count = asked.count.unwrap_or_else(|| PAGES.max(plan.budget.unwrap_or(0) / TOKENS_PER_PAGE));
         Ok(Search {
             pages: Pages::of(snapshot, &visible)?,
             visible,
             count: usize::try_from(count).unwrap_or(usize::MAX),
-            rounds: asked.rounds.as_ref().map_or(ROUNDS, |rounds| *rounds.node.bound()),
-            protect: asked.protect.as_ref().map_or(PROTECT, |protect| *protect.node.bound() as f32),
+            rounds: asked.rounds.unwrap_or(ROUNDS),
+            protect: asked.protect.map_or(PROTECT, |protect| protect as f32),
             links: !asked.without_links,
             snapshot,
             plan,

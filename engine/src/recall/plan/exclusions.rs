@@ -5,18 +5,18 @@ use crate::Result;
 use crate::model::item::Status;
 use crate::read::filter::{Filter, window};
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Clauses, Flaw, Predicate, Test};
+use holotype_query::plan::{Clauses, Predicate, Test};
 use holotype_query::{AttributeId, FlawKind, Op, Value};
 use std::sync::Arc;
 
 /// True if `include` names a flaw.
 pub(super) fn includes(clauses: &Clauses, kind: FlawKind) -> bool {
-    clauses.include.iter().flat_map(|flaws| &flaws.node).any(|flaw| flaw.node.kind == kind)
+    clauses.include.iter().any(|flaw| flaw.kind == kind)
 }
 
 /// True if failed items are asked for, by `include failed` or by `where failed`.
 pub(super) fn asks_for_failed(clauses: &Clauses) -> bool {
-    includes(clauses, FlawKind::Failed) || clauses.filter.as_ref().is_some_and(|filter| demands_failed(&filter.node))
+    includes(clauses, FlawKind::Failed) || clauses.filter.as_ref().is_some_and(demands_failed)
 }
 
 /// True if a condition holds for failed items only.
@@ -25,15 +25,15 @@ fn demands_failed(predicate: &Predicate) -> bool {
         Predicate::And(all) => all.iter().any(demands_failed),
         Predicate::Or(any) => any.iter().all(demands_failed),
         Predicate::Not(_) => false,
-        Predicate::Test(test) => match &test.node {
+        Predicate::Test(test) => match &**test {
             Test::Flaw(flaw) => flaw.kind == FlawKind::Failed,
             Test::Compare { name, op: Op::Eq, value } => {
-                let value = match value.node.bound() {
+                let value = match value {
                     Value::Text(text) => Some(text.as_str()),
                     Value::Word(word) => word.word(),
                     _ => None,
                 };
-                name.node.attribute() == Some(AttributeId::Status) && value == Some(Status::Failed.as_str())
+                name.attribute() == Some(AttributeId::Status) && value == Some(Status::Failed.as_str())
             }
             _ => false,
         },
@@ -49,8 +49,7 @@ pub(super) fn of(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion
         }
     };
     let state = &filter.snapshot.state;
-    let excluded: Vec<&Flaw> =
-        clauses.exclude.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node)).collect();
+    let excluded = &clauses.exclude;
     let names_stale_version = excluded.iter().any(|flaw| flaw.kind == FlawKind::Stale);
     if !asks_for_failed(clauses) && !excluded.iter().any(|flaw| flaw.kind == FlawKind::Failed) {
         exclude("failed", state.attributes.base_sets(state.bound()).failed()?);

@@ -25,8 +25,8 @@ use crate::state::attributes::scalars::Reads;
 use crate::state::reader_position::{Reader, ReaderPosition};
 use crate::state::settings;
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Clauses, Expand, Predicate, Recall, Returns, Scope};
-use holotype_query::{Channel, FlawKind, Lines, Noun, Spanned};
+use holotype_query::plan::{Clauses, Expand, Predicate, Recall, Returns, Scope};
+use holotype_query::{Channel, FlawKind, Lines, Name, Noun};
 
 use sets::Sets;
 use std::borrow::Cow;
@@ -144,9 +144,9 @@ struct Context<'p> {
 
 impl<'p> Context<'p> {
     fn new(filter: &'p Filter<'p>, clauses: &'p Clauses) -> Result<Context<'p>> {
-        let sets = Sets::new(filter, clauses.scope.as_ref().map(|scope| &scope.node), clauses)?;
+        let sets = Sets::new(filter, clauses.scope.as_ref(), clauses)?;
         let exclusions = exclusions::of(filter, clauses)?;
-        let evaluate = |predicate: &Spanned<Predicate>| filter.evaluate(&predicate.node, &sets.visible);
+        let evaluate = |predicate: &Predicate| filter.evaluate(predicate, &sets.visible);
         let wanted = clauses.filter.as_ref().map(evaluate).transpose()?;
         Ok(Context { filter, clauses, sets, exclusions, wanted })
     }
@@ -161,12 +161,7 @@ struct AnswerSize {
 
 impl AnswerSize {
     fn of(clauses: &Clauses) -> AnswerSize {
-        let limit = clauses.limit.as_ref().map(|limit| &limit.node);
-        AnswerSize {
-            limit: limit.map(|limit| *limit.count.node.bound()),
-            skip: limit.and_then(|limit| limit.skip.as_ref()).map_or(0, |skip| *skip.node.bound()),
-            budget: clauses.budget.as_ref().map(|budget| *budget.node.tokens.node.bound()),
-        }
+        AnswerSize { limit: clauses.limit, skip: clauses.skip, budget: clauses.budget }
     }
 
     /// Rows that a stage without a number should find at least; `None` under a token budget, which lifts all counts.
@@ -219,7 +214,7 @@ impl Plan {
         let (text, vector) = query::of(snapshot, recall, &mut notes)?;
         let reader_position = reader_position(snapshot, clauses)?;
         let filter = Filter::new(snapshot, &reader_position);
-        let mut weights = Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?;
+        let mut weights = Weights::of(&snapshot.state, clauses.score.as_ref())?;
         if weights.groups && clauses.score.is_none() && exclusions::asks_for_failed(clauses) {
             weights.ignore_failure();
         }
@@ -229,7 +224,7 @@ impl Plan {
         Ok(Plan {
             text,
             vector,
-            groups_frames: match clauses.lines.as_ref().map(|lines| lines.node) {
+            groups_frames: match clauses.lines {
                 Some(lines) => lines == Lines::All,
                 // The rows of a routed path have places of their own.
                 None => weights.groups && groups.is_empty(),
@@ -245,16 +240,13 @@ impl Plan {
             inherit_from_citing: inherits_from_citing(&stages),
             stages,
             groups,
-            relax_below: clauses.relax.as_ref().map_or(0, |relax| *relax.node.below.node.bound()),
+            relax_below: clauses.relax_below.unwrap_or(0),
             limit: size.limit,
             skip: size.skip,
             budget: size.budget,
-            abstain: clauses
-                .abstain
-                .as_ref()
-                .map(|abstain| abstain.node.below.as_ref().map(|below| *below.node.bound() as f32)),
-            expand: clauses.expand.as_ref().map(|expand| expand_plan(&expand.node)),
-            returns: clauses.returns.as_ref().and_then(|returns| return_columns(&returns.node)),
+            abstain: clauses.abstain.as_ref().map(|abstain| abstain.below.map(|below| below as f32)),
+            expand: clauses.expand.as_ref().map(expand_plan),
+            returns: clauses.returns.as_ref().and_then(return_columns),
             frame_margins: frame_margins(snapshot)?,
             notes,
             reader_position,
@@ -294,21 +286,21 @@ fn frame_margins(snapshot: &Snapshot) -> Result<(f32, f32)> {
 
 /// The position of the reader of a statement.
 pub(crate) fn reader_position(snapshot: &Snapshot, clauses: &Clauses) -> Result<ReaderPosition> {
-    let episodes = match clauses.scope.as_ref().map(|scope| &scope.node) {
+    let episodes = match &clauses.scope {
         Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
         _ => None,
     };
-    let given = clauses.reader.as_ref().map(|reader| reader_of(&reader.node)).unwrap_or_default();
+    let given = clauses.reader.as_ref().map(reader_of).unwrap_or_default();
     ReaderPosition::find(&snapshot.state, episodes.as_deref(), &given, snapshot.core.now())
 }
 
 /// The reader that a clause `at` states.
-pub(crate) fn reader_of(clause: &holotype_query::ast::Reader) -> Reader {
+pub(crate) fn reader_of(clause: &holotype_query::plan::Reader) -> Reader {
     Reader {
         episode: None,
-        step: clause.step.as_ref().map(|step| *step.node.bound()),
-        time: clause.time.as_ref().map(|time| time.node.bound().micros),
-        version: clause.version.as_ref().map(|version| version.node.bound().clone()),
+        step: clause.step,
+        time: clause.time.map(|time| time.micros),
+        version: clause.version.clone(),
     }
 }
 
@@ -320,9 +312,9 @@ fn inherits_from_citing(stages: &[StagePlan]) -> bool {
 
 fn expand_plan(expand: &Expand) -> ExpandPlan {
     ExpandPlan {
-        to: expand.noun.as_ref().map(|noun| noun.node).filter(|noun| *noun != Noun::Items),
-        depth: expand.depth.as_ref().map_or(EXPAND_DEPTH, |depth| *depth.node.bound()),
-        tokens: expand.within_tokens.as_ref().map_or(EXPAND_TOKENS, |tokens| *tokens.node.bound()),
+        to: expand.noun.filter(|noun| *noun != Noun::Items),
+        depth: expand.depth.unwrap_or(EXPAND_DEPTH),
+        tokens: expand.within_tokens.unwrap_or(EXPAND_TOKENS),
     }
 }
 
@@ -330,6 +322,6 @@ fn expand_plan(expand: &Expand) -> ExpandPlan {
 fn return_columns(returns: &Returns) -> Option<Vec<String>> {
     match returns {
         Returns::All => None,
-        Returns::Names(names) => Some(names.iter().map(|name| name.node.dotted()).collect()),
+        Returns::Names(names) => Some(names.iter().map(Name::dotted).collect()),
     }
 }

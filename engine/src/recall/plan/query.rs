@@ -3,7 +3,7 @@
 use crate::model::embed::{self, Embedder};
 use crate::read::snapshot::Snapshot;
 use crate::{Error, Result};
-use holotype_query::ast::Recall;
+use holotype_query::plan::Recall;
 use std::sync::Arc;
 
 /// The words and the vector that a recall asks with. A text without a vector is embedded by the embedder of the
@@ -18,7 +18,7 @@ pub(super) fn of(
     let mut text = query.words().map(str::to_owned);
     let mut vector = query.vector().map(|vector| vector.components.clone());
     if let Some(like) = &query.like {
-        let id = snapshot.resolve_item(like.node.bound())?;
+        let id = snapshot.resolve_item(like)?;
         text = Some(snapshot.content(id)?.text().to_owned());
         vector = snapshot.vector(id)?;
     }

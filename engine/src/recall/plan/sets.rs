@@ -6,7 +6,7 @@ use crate::model::item::Layer;
 use crate::read::filter::Filter;
 use crate::state::attributes::{Column, ValueTest};
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Clauses, Scope};
+use holotype_query::plan::{Clauses, Scope};
 use holotype_query::{FlawKind, Noun};
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@ use crate::read::filter::Filter;
 use crate::recall::containers;
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Gather, Lift, Predicate, Stage};
-use holotype_query::{Arg, Channel, Noun, Spanned};
+use holotype_query::plan::{Gather, Lift, Predicate, Stage};
+use holotype_query::{Channel, Noun};
 use std::sync::Arc;
 
 impl Context<'_> {
@@ -20,7 +20,7 @@ impl Context<'_> {
         };
         let mut groups = Vec::new();
         let mut drafts = Vec::new();
-        for stage in flat(&path.node, &mut groups)? {
+        for stage in flat(path, &mut groups)? {
             match stage {
                 Stage::Gather(gather) => drafts.push(drafter.gather(gather, drafts.is_empty())),
                 Stage::Lift(lift) => drafts.push(drafter.lift(lift)),
@@ -117,30 +117,30 @@ impl Drafter {
     }
 
     fn gather(&self, gather: &Gather, is_first: bool) -> StageDraft {
-        let count = number(&gather.count).or(self.least(5));
-        let mut stage = self.draft(gather.noun.node, count, is_first);
-        if is_container(gather.noun.node) {
+        let count = gather.count.or(self.least(5));
+        let mut stage = self.draft(gather.noun, count, is_first);
+        if is_container(gather.noun) {
             stage.container_limit = Some(count.map_or(usize::MAX, size));
             stage.count = None;
         }
         if !gather.channels.is_empty() {
-            stage.channels = gather.channels.iter().map(|channel| channel.node).collect();
+            stage.channels = gather.channels.clone();
         } else if !is_first {
             stage.channels = vec![Channel::Linked, Channel::Near];
         }
-        if let Some(pool) = number(&gather.pool) {
+        if let Some(pool) = gather.pool {
             stage.pool = size(pool).min(self.bound);
         }
-        stage.only = gather.only.as_ref().map(|only| only.node.clone());
+        stage.only = gather.only.clone();
         stage
     }
 
     /// All traces of the pages or episodes that a lift keeps are rows.
     fn lift(&self, lift: &Lift) -> StageDraft {
-        let noun = lift.noun.node;
-        let count = number(&lift.count);
+        let noun = lift.noun;
+        let count = lift.count;
         let mut stage = self.draft(noun, count.or(self.least(5)).filter(|_| !is_container(noun)), false);
-        let votes = number(&lift.votes).map(size);
+        let votes = lift.votes.map(size);
         stage.lift = Some(LiftPlan { noun, count: count.map_or(usize::MAX, size), votes });
         stage
     }
@@ -172,36 +172,32 @@ fn is_container(noun: Noun) -> bool {
     matches!(noun, Noun::Pages | Noun::Episodes)
 }
 
-fn number(number: &Option<Spanned<Arg<u64>>>) -> Option<u64> {
-    number.as_ref().map(|number| *number.node.bound())
-}
-
 fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// The stages of a path without their groups, which are added to `groups`.
-fn flat<'p>(path: &'p [Spanned<Stage>], groups: &mut Vec<Group>) -> Result<Vec<&'p Stage>> {
+fn flat<'p>(path: &'p [Stage], groups: &mut Vec<Group>) -> Result<Vec<&'p Stage>> {
     let mut stages = Vec::new();
     for stage in path {
-        let Stage::Hops(hops) = &stage.node else {
-            stages.push(&stage.node);
+        let Stage::Hops(hops) = stage else {
+            stages.push(stage);
             continue;
         };
         let from = stages.len();
         for inner in &hops.stages {
-            if matches!(inner.node, Stage::Hops(_)) {
+            if matches!(inner, Stage::Hops(_)) {
                 return Err(Error::Invalid("groups of stages cannot be nested".to_owned()));
             }
-            stages.push(&inner.node);
+            stages.push(inner);
         }
-        let carry = hops.carry.as_ref().map_or(CARRY, |carry| *carry.node.bound());
+        let carry = hops.carry.unwrap_or(CARRY);
         groups.push(Group {
             from,
             to: stages.len(),
-            hops: *hops.up_to.node.bound(),
+            hops: hops.up_to,
             carry: usize::try_from(carry).unwrap_or(usize::MAX),
-            keep: hops.keep.as_ref().map_or(KEEP, |keep| *keep.node.bound()),
+            keep: hops.keep.unwrap_or(KEEP),
         });
     }
     Ok(stages)

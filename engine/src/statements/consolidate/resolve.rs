@@ -42,7 +42,7 @@ use crate::write::draft::NewRecall;
 use crate::write::transaction::{MAX_KEY_LEN, Transaction};
 use crate::{Error, Result};
 use holotype_query::Noun;
-use holotype_query::ast::Selection;
+use holotype_query::plan::Selection;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The most traces that a recall points to: the most preferred ones.

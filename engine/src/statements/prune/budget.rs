@@ -31,7 +31,7 @@ use crate::statements::selected;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result};
 use holotype_query::Noun;
-use holotype_query::ast::Selection;
+use holotype_query::plan::Selection;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 

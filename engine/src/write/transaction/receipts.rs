@@ -6,7 +6,7 @@ use crate::read::limits::Limits;
 use crate::records::record::Record;
 use crate::write::receipt;
 use crate::{RecallBuilder, Result, recall};
-use holotype_query::ast::Recall;
+use holotype_query::plan::Recall;
 
 impl Transaction<'_> {
     /// Answers a recall and stages its receipt. The answer includes earlier writes of this transaction, so the receipt
@@ -26,9 +26,9 @@ impl Transaction<'_> {
 
     /// Answers a recall, with a receipt if it asks for one.
     fn recall(&mut self, recall: &Recall) -> Result<Answer> {
-        match recall.clauses.receipt {
-            Some(_) => self.recall_with_receipt(recall, &Limits::none()),
-            None => recall::run(&self.snapshot()?, recall),
+        match recall.has_receipt() {
+            true => self.recall_with_receipt(recall, &Limits::none()),
+            false => recall::run(&self.snapshot()?, recall),
         }
     }
 
@@ -44,7 +44,7 @@ impl RecallBuilder<'_> {
     /// # Errors
     /// As [`RecallBuilder::run`].
     pub fn run_in(self, transaction: &mut Transaction<'_>) -> Result<Answer> {
-        let recall = self.statement()?;
+        let recall = self.plan()?;
         transaction.recall(&recall)
     }
 }

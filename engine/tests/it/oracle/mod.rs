@@ -13,7 +13,7 @@ mod world;
 use crate::random::Random;
 use holotype::Snapshot;
 use holotype::answer::{Output, Role, Row, Table};
-use holotype::query::ast::{Statement, Thing};
+use holotype::query::plan::{Statement, Thing};
 use holotype::query::{ParamValue, Params, bind, parse};
 use naive::{Exported, Listed};
 
@@ -65,7 +65,7 @@ fn compare(seed: u64) -> u64 {
             params.insert("v".to_owned(), ParamValue::Vector(vector.to_vec()));
         }
         let script = parse(&source).unwrap_or_else(|errors| panic!("{context}\n{}", errors.render(&source)));
-        let statement = bind(&script.statements[0].node, &params).expect("every parameter is given");
+        let statement = bind(&script, &params).expect("every parameter is given").remove(0);
         if let Some(found) = check(snapshot, exported, &statement, &source, &params, &context) {
             (rows, pairs) = (rows + found, pairs + 1);
         }
@@ -84,7 +84,7 @@ fn check(
 ) -> Option<u64> {
     let output = snapshot.query(source, params).unwrap_or_else(|error| panic!("{context}: {error}")).remove(0);
     match (statement, output) {
-        (Statement::Find(find), Output::Table(table)) if find.thing.node == Thing::Claims => {
+        (Statement::Find(find), Output::Table(table)) if find.thing == Thing::Claims => {
             same_table(&table, &exported.find_claims(find), context)
         }
         (Statement::Find(find), Output::Table(table)) => same_table(&table, &exported.find(find), context),

@@ -9,8 +9,8 @@ mod walks;
 
 use holotype::answer::Output;
 use holotype::cell::Cell;
-use holotype::query::ast::{Bound, Flaw, Predicate, Reader, Ref, Scope, Test};
-use holotype::query::{FlawKind, ItemRef, Name, Noun, Op, Params, Spanned};
+use holotype::query::plan::{Bound, Flaw, Predicate, Reader, Ref, Scope, Test};
+use holotype::query::{FlawKind, ItemRef, Name, Noun, Op, Params};
 use holotype::{Edge, ItemId, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use values::shown;
@@ -148,7 +148,7 @@ impl Exported {
         if let Some(Scope::Episodes(ids)) = scope
             && let [one] = ids.as_slice()
         {
-            standing.episode = Some(one.node.bound().clone());
+            standing.episode = Some(one.clone());
         }
         let of_traces = |id: &u32| {
             let here = standing.episode.is_none() || self.text(*id, "episode") == standing.episode.as_deref();
@@ -167,11 +167,11 @@ impl Exported {
             standing.version = prevailing.and_then(|id| self.text(*id, "version")).map(str::to_owned);
         }
         if let Some(given) = given {
-            standing.step = given.step.as_ref().map(|step| *step.node.bound() as i64).or(standing.step);
-            let stated = given.time.as_ref().map(|time| time.node.bound().micros);
+            standing.step = given.step.map(|step| step as i64).or(standing.step);
+            let stated = given.time.map(|time| time.micros);
             standing.until = stated.filter(|stated| Some(*stated) != standing.time);
             standing.time = stated.or(standing.time);
-            standing.version = given.version.as_ref().map(|version| version.node.bound().clone()).or(standing.version);
+            standing.version = given.version.clone().or(standing.version);
         }
         standing
     }
@@ -189,9 +189,7 @@ impl Exported {
     fn in_scope(&self, id: u32, scope: Option<&Scope>) -> bool {
         match scope {
             None | Some(Scope::All) => true,
-            Some(Scope::Episodes(wanted)) => {
-                texts(self.cell(id, "episode")).iter().any(|of| wanted.iter().any(|wanted| wanted.node.bound() == of))
-            }
+            Some(Scope::Episodes(wanted)) => texts(self.cell(id, "episode")).iter().any(|of| wanted.contains(of)),
             Some(Scope::Pages(_)) => panic!("no statement asks for pages"),
         }
     }
@@ -219,19 +217,19 @@ impl Exported {
             Test::Flaw(flaw) => self.has_flaw(id, flaw, standing),
             Test::Redacted => self.is(id, "redacted"),
             Test::Edge { edge, target } => {
-                let target = target.as_ref().map(|pointer| match &pointer.node.target.node {
-                    Ref::Item(item) => match item.bound() {
+                let target = target.as_ref().map(|pointer| match &pointer.target {
+                    Ref::Item(item) => match item {
                         ItemRef::Id(number) => *number as u32,
                         ItemRef::Key(_) => panic!("items are named by number"),
                     },
                     _ => panic!("only items are linked to"),
                 });
                 let names = |near: u32, far: u32| near == id && target.is_none_or(|target| far == target);
-                self.edges.iter().any(|(from, of, to)| *of == edge.node.as_str() && names(*from, *to))
+                self.edges.iter().any(|(from, of, to)| *of == edge.as_str() && names(*from, *to))
             }
             Test::Claims { name, value } => self.claims_of(id).any(|(claimed, cell)| {
-                let holds = value.as_ref().is_none_or(|(op, value)| compares(cell, *op, value.node.bound()));
-                matches(name.node.bound().as_bytes(), claimed.as_bytes()) && holds
+                let holds = value.as_ref().is_none_or(|(op, value)| compares(cell, *op, value));
+                matches(name.as_bytes(), claimed.as_bytes()) && holds
             }),
             _ => panic!("values are compared elsewhere"),
         }
@@ -254,8 +252,8 @@ impl Exported {
         let everything = flaw.window.is_empty();
         let (mut steps, mut age, mut version) = (everything.then_some(200), everything.then_some(7 * DAY), everything);
         for bound in &flaw.window {
-            match &bound.node {
-                Bound::Steps(count) => steps = Some(*count.node.bound() as i64),
+            match bound {
+                Bound::Steps(count) => steps = Some(*count as i64),
                 Bound::Age(duration) => age = Some(duration.micros() as i64),
                 Bound::Version => version = true,
             }
@@ -293,27 +291,25 @@ impl Exported {
 
 /// True if a predicate holds for something that has values; `item` says so of the tests that only items stand.
 fn holds(value: &dyn Fn(&str) -> Option<Cell>, item: &dyn Fn(&Test) -> bool, predicate: &Predicate) -> bool {
-    let get = |name: &Spanned<Name>| value(&name.node.dotted());
+    let get = |name: &Name| value(&name.dotted());
     match predicate {
         Predicate::And(parts) => parts.iter().all(|part| holds(value, item, part)),
         Predicate::Or(parts) => parts.iter().any(|part| holds(value, item, part)),
         Predicate::Not(part) => !holds(value, item, part),
-        Predicate::Test(test) => match &test.node {
-            Test::Compare { name, op, value: with } => {
-                get(name).is_some_and(|cell| compares(&cell, *op, with.node.bound()))
+        Predicate::Test(test) => match &**test {
+            Test::Compare { name, op, value: with } => get(name).is_some_and(|cell| compares(&cell, *op, with)),
+            Test::In { name, not, list } => {
+                get(name).is_some_and(|cell| list.iter().any(|with| compares(&cell, Op::Eq, with)) != *not)
             }
-            Test::In { name, not, list } => get(name).is_some_and(|cell| {
-                list.node.bound().iter().any(|with| compares(&cell, Op::Eq, with.node.bound())) != *not
-            }),
-            Test::Between { name, not, low, high } => get(name).is_some_and(|cell| {
-                (compares(&cell, Op::Ge, low.node.bound()) && compares(&cell, Op::Le, high.node.bound())) != *not
-            }),
+            Test::Between { name, not, low, high } => {
+                get(name).is_some_and(|cell| (compares(&cell, Op::Ge, low) && compares(&cell, Op::Le, high)) != *not)
+            }
             Test::Contains { name, not, text } => get(name).is_some_and(|cell| {
-                let wanted = text.node.bound().to_lowercase();
+                let wanted = text.to_lowercase();
                 texts(Some(&cell)).iter().any(|text| text.to_lowercase().contains(&wanted)) != *not
             }),
             Test::Matches { name, not, glob } => get(name).is_some_and(|cell| {
-                texts(Some(&cell)).iter().any(|text| matches(glob.node.bound().as_bytes(), text.as_bytes())) != *not
+                texts(Some(&cell)).iter().any(|text| matches(glob.as_bytes(), text.as_bytes())) != *not
             }),
             Test::Has(name) => get(name).is_some(),
             test => item(test),

@@ -162,19 +162,19 @@ fn reading() -> Tree<Statement> {
         (reference(), listing()).prop_map(|(of, listing)| Statement::History(History { of, listing })),
         verify.prop_map(Statement::Verify),
         one_of(ShowTarget::ALL).prop_map(|it| Statement::Show(it.into())),
-        text_arg().prop_map(Statement::ShowPage),
+        id_arg().prop_map(Statement::ShowPage),
         as_of().prop_map(|past| Statement::ShowGraph(past.into())),
-        text_arg().prop_map(Statement::Replay),
+        id_arg().prop_map(Statement::Replay),
     ]
     .boxed()
 }
 
 fn writing() -> Tree<Statement> {
     let record =
-        (one_of(Kind::ALL), passage(), text_arg(), claims(), with()).prop_map(|(kind, text, episode, claims, with)| {
+        (one_of(Kind::ALL), passage(), id_arg(), claims(), with()).prop_map(|(kind, text, episode, claims, with)| {
             Statement::Record(Record { kind: kind.into(), text, episode, claims, with })
         });
-    let remember = (one_of(Kind::ALL), passage(), vec(pointer(), 0..3), of(text_arg()), claims(), with()).prop_map(
+    let remember = (one_of(Kind::ALL), passage(), vec(pointer(), 0..3), of(id_arg()), claims(), with()).prop_map(
         |(kind, text, from, episode, claims, with)| {
             Statement::Remember(Remember { kind: kind.into(), text, from, episode, claims, with })
         },
@@ -207,7 +207,7 @@ fn writing() -> Tree<Statement> {
         }),
         (any::<bool>(), item(), edge(), pointer())
             .prop_map(|(remove, item, edge, pointer)| { Statement::Link(Link { remove, item, edge, pointer }) }),
-        (any::<bool>(), text_arg(), with())
+        (any::<bool>(), id_arg(), with())
             .prop_map(|(close, episode, with)| { Statement::Episode(EpisodeStatement { close, episode, with }) }),
         (name(), value_arg()).prop_map(|(name, value)| Statement::Set(Set { name, value })),
     ]
@@ -350,8 +350,8 @@ fn selection_at() -> Tree<Selection> {
 
 fn scope() -> Tree<Spanned<Scope>> {
     prop_oneof![
-        vec(text_arg(), 1..3).prop_map(Scope::Episodes),
-        vec(text_arg(), 1..3).prop_map(Scope::Pages),
+        vec(id_arg(), 1..3).prop_map(Scope::Episodes),
+        vec(id_arg(), 1..3).prop_map(Scope::Pages),
         Just(Scope::All),
     ]
     .prop_map(Spanned::from)
@@ -406,7 +406,7 @@ fn escalate() -> Tree<Escalate> {
 }
 
 fn reader() -> Tree<Reader> {
-    (of(count_arg()), of(time_arg()), of(text_arg()), count_arg())
+    (of(count_arg()), of(time_arg()), of(id_arg()), count_arg())
         .prop_map(|(step, time, version, default)| {
             let is_empty = step.is_none() && time.is_none() && version.is_none();
             Reader { step: if is_empty { Some(default) } else { step }, time, version }
@@ -513,8 +513,8 @@ fn pointer() -> Tree<Spanned<Pointer>> {
 fn reference() -> Tree<Spanned<Ref>> {
     prop_oneof![
         item().prop_map(|item| Ref::Item(item.node)),
-        text_arg().prop_map(|key| Ref::Page(key.node)),
-        text_arg().prop_map(|id| Ref::Episode(id.node)),
+        id_arg().prop_map(|key| Ref::Page(key.node)),
+        id_arg().prop_map(|id| Ref::Episode(id.node)),
     ]
     .prop_map(Spanned::from)
     .boxed()
@@ -575,6 +575,10 @@ fn text() -> Tree<String> {
 
 fn text_arg() -> Tree<Spanned<Arg<String>>> {
     prop_oneof![3 => text().prop_map(Arg::Value), 1 => param()].prop_map(Spanned::from).boxed()
+}
+
+fn id_arg() -> Tree<Spanned<Arg<Id>>> {
+    prop_oneof![3 => text().prop_map(|text| Arg::Value(Id(text))), 1 => param()].prop_map(Spanned::from).boxed()
 }
 
 fn passage() -> Tree<Spanned<Arg<Passage>>> {

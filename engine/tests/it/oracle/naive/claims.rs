@@ -3,7 +3,7 @@
 use super::values::shown;
 use super::{Exported, Listed, ReaderPosition};
 use holotype::cell::Cell;
-use holotype::query::ast::{Find, Returns};
+use holotype::query::plan::{Find, Returns};
 use std::cmp::{Ordering, Reverse};
 
 impl Exported {
@@ -18,21 +18,19 @@ impl Exported {
 
     /// `find claims`: every claim in order, with the item that it lost against.
     pub(crate) fn find_claims(&self, find: &Find) -> Listed {
-        let Some(Returns::Names(names)) = find.listing.returns.as_ref().map(|returns| &returns.node) else {
-            panic!("columns are named")
-        };
+        let Some(Returns::Names(names)) = &find.listing.returns else { panic!("columns are named") };
         let mut rows = Vec::new();
         for (nth, claim) in self.claims.iter().enumerate() {
             let mut row = claim.clone();
             row.extend(self.winner_over(nth, &|_| true).map(|winner| ("won".to_owned(), winner)));
-            let holds = |filter: &holotype::query::ast::Predicate| {
+            let holds = |filter: &holotype::query::plan::Predicate| {
                 super::holds(&|name| row.get(name).cloned(), &|_| panic!("claims are no items"), filter)
             };
-            if find.listing.filter.as_ref().is_none_or(|filter| holds(&filter.node)) {
-                rows.push(names.iter().map(|name| shown(&row.get(&name.node.dotted()).cloned())).collect());
+            if find.listing.filter.as_ref().is_none_or(holds) {
+                rows.push(names.iter().map(|name| shown(&row.get(&name.dotted()).cloned())).collect());
             }
         }
-        Listed { columns: names.iter().map(|name| name.node.dotted()).collect(), rows }
+        Listed { columns: names.iter().map(|name| name.dotted()).collect(), rows }
     }
 
     /// True if a claim of an item lost, among what is not ahead of a reader.

@@ -3,8 +3,8 @@
 use super::values::texts;
 use super::{Exported, ReaderPosition, Recalled};
 use holotype::Edge;
-use holotype::query::ast::{Bound, Clauses, Flaw, Predicate, Recall, Stage};
-use holotype::query::{Arg, Channel, FlawKind, Noun, Spanned};
+use holotype::query::plan::{Bound, Clauses, Flaw, Predicate, Recall, Stage};
+use holotype::query::{Channel, FlawKind, Noun};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,18 +62,12 @@ struct Walk<'w> {
     is_close: bool,
 }
 
-fn bound(number: &Option<Spanned<Arg<u64>>>) -> Option<u64> {
-    number.as_ref().map(|number| *number.node.bound())
-}
-
 impl Exported {
     pub(crate) fn recall(&self, recall: &Recall) -> Recalled {
         let clauses = &recall.clauses;
-        let scope = clauses.scope.as_ref().map(|scope| &scope.node);
-        let standing = self.standing(scope, clauses.reader.as_ref().map(|reader| &reader.node));
-        let limit = clauses.limit.as_ref().map(|limit| *limit.node.count.node.bound());
-        let skip = clauses.limit.as_ref().and_then(|limit| bound(&limit.node.skip)).unwrap_or(0);
-        let budget = clauses.budget.as_ref().map(|budget| *budget.node.tokens.node.bound());
+        let scope = clauses.scope.as_ref();
+        let standing = self.standing(scope, clauses.reader.as_ref());
+        let (limit, skip, budget) = (clauses.limit, clauses.skip, clauses.budget);
         let default = |least: u64| if budget.is_some() { u64::MAX } else { (limit.unwrap_or(0) + skip).max(least) };
         let (steps, groups) = steps(clauses, default, budget.is_some());
         let recalls_at = steps.iter().position(|step| step.layers().contains(&"recall"));
@@ -95,7 +89,7 @@ impl Exported {
             is_close: false,
         };
         self.walk_stages(&mut walk);
-        let relax_below = clauses.relax.as_ref().map_or(0, |relax| *relax.node.below.node.bound());
+        let relax_below = clauses.relax_below.unwrap_or(0);
         let any_exclusion = self.ids().any(|id| self.exclusions(id, clauses, &walk.standing) > 0);
         if (walk.ranked.iter().map(Vec::len).sum::<usize>() as u64) < relax_below && any_exclusion {
             walk.relaxed = true;
@@ -196,7 +190,7 @@ impl Exported {
         let last = at + 1 == walk.steps.len();
         let may_be_row = |id: u32| {
             (last || self.layer(id) != "theme" && !step.is_of_places())
-                && clauses.filter.as_ref().is_none_or(|filter| self.holds(id, &filter.node, &walk.standing))
+                && clauses.filter.as_ref().is_none_or(|filter| self.holds(id, filter, &walk.standing))
                 && (walk.relaxed || self.exclusions(id, clauses, &walk.standing) == 0)
         };
         let mut is_close = false;
@@ -365,15 +359,15 @@ impl Exported {
     /// The rows with the evidence under each, as `expand` adds it.
     pub(crate) fn expanded(&self, recall: &Recall, seeds: &[u32]) -> Vec<(u32, bool)> {
         let clauses = &recall.clauses;
-        let Some(expand) = clauses.expand.as_ref().map(|expand| &expand.node) else {
+        let Some(expand) = clauses.expand.as_ref() else {
             return seeds.iter().map(|id| (*id, false)).collect();
         };
-        let scope = clauses.scope.as_ref().map(|scope| &scope.node);
-        let standing = self.standing(scope, clauses.reader.as_ref().map(|reader| &reader.node));
-        let to = expand.noun.as_ref().map(|noun| noun.node);
+        let scope = clauses.scope.as_ref();
+        let standing = self.standing(scope, clauses.reader.as_ref());
+        let to = expand.noun;
         let is_of_places = matches!(to, Some(Noun::Pages | Noun::Episodes));
         let cost = |id: u32| self.whole(id, "tokens").unwrap_or(0);
-        let mut left = bound(&expand.within_tokens).unwrap_or(1_500) as i64;
+        let mut left = expand.within_tokens.unwrap_or(1_500) as i64;
         left = (left - seeds.iter().map(|id| cost(*id)).sum::<i64>()).max(0);
         let mut shown: BTreeSet<u32> = seeds.iter().copied().collect();
         let mut walked = shown.clone();
@@ -401,7 +395,7 @@ impl Exported {
                         show(other);
                     }
                 }
-                if depth == bound(&expand.depth).unwrap_or(3) || self.layer(id) == "trace" {
+                if depth == expand.depth.unwrap_or(3) || self.layer(id) == "trace" {
                     continue;
                 }
                 for source in self.sources(id) {
@@ -434,7 +428,7 @@ impl Exported {
     }
 
     fn is_visible(&self, id: u32, clauses: &Clauses, standing: &ReaderPosition) -> bool {
-        let scope = clauses.scope.as_ref().map(|scope| &scope.node);
+        let scope = clauses.scope.as_ref();
         let theme = self.layer(id) == "theme";
         let everywhere = theme && self.cell(id, "episode").is_none();
         let in_scope = self.in_scope(id, scope) || everywhere;
@@ -453,16 +447,14 @@ impl Exported {
 
     /// The number of tests that keep an item out.
     fn exclusions(&self, id: u32, clauses: &Clauses, standing: &ReaderPosition) -> usize {
-        let excluded: Vec<&Flaw> =
-            clauses.exclude.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node)).collect();
+        let excluded: Vec<&Flaw> = clauses.exclude.iter().collect();
         let mut count = 0;
         let named = |kind| excluded.iter().find(|flaw| flaw.kind == kind);
         if !includes(clauses, FlawKind::Failed) && named(FlawKind::Failed).is_none() {
             count += usize::from(self.text(id, "status") == Some("failed"));
         }
-        let window_has_version = |flaw: &&&Flaw| {
-            flaw.window.is_empty() || flaw.window.iter().any(|bound| matches!(bound.node, Bound::Version))
-        };
+        let window_has_version =
+            |flaw: &&&Flaw| flaw.window.is_empty() || flaw.window.iter().any(|bound| matches!(bound, Bound::Version));
         let version_is_named = named(FlawKind::Stale).filter(window_has_version).is_some();
         if !includes(clauses, FlawKind::Stale) && !version_is_named {
             count += usize::from(self.is_foreign(id, standing));
@@ -535,12 +527,12 @@ fn steps(clauses: &Clauses, default: impl Fn(u64) -> u64, in_budget: bool) -> (V
     };
     let (mut steps, mut groups) = (Vec::new(), Vec::new());
     let mut flat: Vec<&Stage> = Vec::new();
-    for stage in &path.node {
-        match &stage.node {
+    for stage in path {
+        match stage {
             Stage::Hops(hops) => {
                 let from = flat.len();
-                flat.extend(hops.stages.iter().map(|stage| &stage.node));
-                groups.push((from, flat.len(), *hops.up_to.node.bound(), bound(&hops.carry).unwrap_or(3)));
+                flat.extend(&hops.stages);
+                groups.push((from, flat.len(), hops.up_to, hops.carry.unwrap_or(3)));
             }
             stage => flat.push(stage),
         }
@@ -548,23 +540,23 @@ fn steps(clauses: &Clauses, default: impl Fn(u64) -> u64, in_budget: bool) -> (V
     for (nth, stage) in flat.into_iter().enumerate() {
         steps.push(match stage {
             Stage::Gather(gather) => {
-                let count = bound(&gather.count).unwrap_or_else(|| default(5));
-                let channels: Vec<Channel> = gather.channels.iter().map(|channel| channel.node).collect();
+                let count = gather.count.unwrap_or_else(|| default(5));
+                let channels: Vec<Channel> = gather.channels.clone();
                 let channels = if channels.is_empty() { written_channels(nth) } else { channels };
-                let mut step = step(gather.noun.node, count, channels);
-                step.only = gather.only.as_ref().map(|only| &only.node);
+                let mut step = step(gather.noun, count, channels);
+                step.only = gather.only.as_ref();
                 if step.is_of_places() {
                     (step.places, step.rows) = (Some(count), u64::MAX);
                 }
                 step
             }
             Stage::Lift(lift) => {
-                let count = bound(&lift.count);
-                let mut step = step(lift.noun.node, count.unwrap_or_else(|| default(5)), vec![Channel::Linked]);
+                let count = lift.count;
+                let mut step = step(lift.noun, count.unwrap_or_else(|| default(5)), vec![Channel::Linked]);
                 if step.is_of_places() {
                     step.rows = u64::MAX;
                 }
-                step.lift = Some((count.unwrap_or(u64::MAX), bound(&lift.votes).unwrap_or(1)));
+                step.lift = Some((count.unwrap_or(u64::MAX), lift.votes.unwrap_or(1)));
                 step
             }
             Stage::Hops(_) => unreachable!("groups are flat"),
@@ -584,7 +576,7 @@ fn default_channels(nth: usize) -> Vec<Channel> {
 }
 
 fn includes(clauses: &Clauses, kind: FlawKind) -> bool {
-    clauses.include.iter().flat_map(|flaws| &flaws.node).any(|flaw| flaw.node.kind == kind)
+    clauses.include.iter().any(|flaw| flaw.kind == kind)
 }
 
 fn name_of(name: &str) -> &'static str {

@@ -4,7 +4,7 @@ use super::values::number;
 use super::{DAY, Exported, ReaderPosition, Row};
 use holotype::Source;
 use holotype::query::Part;
-use holotype::query::ast::{Interval, Recall, Score, ScoreBase};
+use holotype::query::plan::{Interval, Recall, Score, ScoreBase};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Exported {
@@ -18,7 +18,7 @@ impl Exported {
         lifts: bool,
         visible: &BTreeSet<u32>,
     ) -> Vec<(u32, f64, f64)> {
-        let weights = Weights::of(recall.clauses.score.as_ref().map(|score| &score.node));
+        let weights = Weights::of(recall.clauses.score.as_ref());
         let citing = |id: u32| -> Vec<u32> {
             if !(lifts && layer == "trace") {
                 return Vec::new();
@@ -121,8 +121,8 @@ impl Weights {
         (weights.similarity, weights.words, weights.recency, weights.status, weights.source) =
             (0.0, 0.0, 0.0, 0.0, 0.0);
         for term in &score.terms {
-            let weight = *term.node.weight.node.bound();
-            match term.node.part.node {
+            let weight = term.weight;
+            match term.part {
                 Part::Similarity => weights.similarity = weight,
                 Part::Words => weights.words = weight,
                 Part::Recency => weights.recency = weight,
@@ -131,9 +131,9 @@ impl Weights {
                 Part::Utility => weights.utility = weight,
                 part => panic!("no statement weighs {part}"),
             }
-            match term.node.half_life.as_ref().map(|half_life| &half_life.node) {
+            match term.half_life.as_ref() {
                 Some(Interval::Clock(length)) => weights.half_life = HalfLife::Clock(length.micros() as i64),
-                Some(Interval::Steps(length)) => weights.half_life = HalfLife::Steps(*length.node.bound()),
+                Some(Interval::Steps(length)) => weights.half_life = HalfLife::Steps(*length),
                 None => {}
             }
         }

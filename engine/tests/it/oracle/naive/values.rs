@@ -1,18 +1,17 @@
 //! The order of values, and what a limit leaves.
 
 use holotype::cell::Cell;
-use holotype::query::ast::Limit;
-use holotype::query::{Op, Spanned, Value};
+use holotype::query::plan::Listing;
+use holotype::query::{Op, Value};
 use std::cmp::Ordering;
 
 pub(crate) fn shown(cell: &Option<Cell>) -> String {
     cell.as_ref().map_or("-".to_owned(), |cell| format!("{cell:?}"))
 }
 
-pub(super) fn cut<T>(ids: Vec<T>, limit: Option<&Spanned<Limit>>) -> Vec<T> {
-    let Some(limit) = limit else { return ids };
-    let skip = limit.node.skip.as_ref().map_or(0, |skip| *skip.node.bound());
-    ids.into_iter().skip(skip as usize).take(*limit.node.count.node.bound() as usize).collect()
+pub(super) fn cut<T>(ids: Vec<T>, listing: &Listing) -> Vec<T> {
+    let limit = listing.limit.map_or(usize::MAX, |limit| limit as usize);
+    ids.into_iter().skip(listing.skip as usize).take(limit).collect()
 }
 
 /// The texts of a cell: its own, or those of a list.

@@ -3,17 +3,17 @@
 use super::values::{cut, shown};
 use super::{Exported, Listed};
 use holotype::cell::Cell;
-use holotype::query::ast::{Ref, Returns, Walk};
+use holotype::query::plan::{Ref, Returns, Walk};
 use holotype::query::{ItemRef, Noun};
 use std::collections::BTreeSet;
 
 impl Exported {
     pub(crate) fn walk(&self, walk: &Walk) -> Listed {
-        let depth = walk.depth.as_ref().map_or(3, |depth| *depth.node.bound());
+        let depth = walk.depth.unwrap_or(3);
         let mut level: Vec<u32> = Vec::new();
         for root in &walk.roots {
-            let Ref::Item(item) = &root.node else { panic!("walks begin at items") };
-            let ItemRef::Id(number) = item.bound() else { panic!("items are named by number") };
+            let Ref::Item(item) = root else { panic!("walks begin at items") };
+            let ItemRef::Id(number) = item else { panic!("items are named by number") };
             if !level.contains(&(*number as u32)) {
                 level.push(*number as u32);
             }
@@ -37,26 +37,24 @@ impl Exported {
         }
         let (kept, standing) = self.listed(Noun::Items, &walk.listing);
         reached.retain(|row| kept.contains(&row.0));
-        let Some(Returns::Names(names)) = walk.listing.returns.as_ref().map(|returns| &returns.node) else {
-            panic!("columns are named")
-        };
+        let Some(Returns::Names(names)) = &walk.listing.returns else { panic!("columns are named") };
         let row = |(id, depth, edge): (u32, u64, &str)| {
             let cell = |name: &str| match name {
                 "depth" => Some(Cell::Integer(depth as i64)),
                 "edge" => Some(Cell::Text(edge.to_owned())),
                 name => self.value_of(id, name, &standing),
             };
-            names.iter().map(|name| shown(&cell(&name.node.dotted()))).collect()
+            names.iter().map(|name| shown(&cell(&name.dotted()))).collect()
         };
         Listed {
-            columns: names.iter().map(|name| name.node.dotted()).collect(),
-            rows: cut(reached, walk.listing.limit.as_ref()).into_iter().map(row).collect(),
+            columns: names.iter().map(|name| name.dotted()).collect(),
+            rows: cut(reached, &walk.listing).into_iter().map(row).collect(),
         }
     }
 
     /// The targets of one step: along the named edges, or along lineage and to the items of a theme.
     fn next(&self, walk: &Walk, from: u32) -> Vec<(&'static str, u32)> {
-        let named: Vec<&str> = walk.edges.iter().map(|edge| edge.node.as_str()).collect();
+        let named: Vec<&str> = walk.edges.iter().map(|edge| edge.as_str()).collect();
         let lineage = ["cites", "derived-from"];
         let wanted: &[&str] = if named.is_empty() { &lineage } else { &named };
         let along = |edge: &str, forward: bool| -> Vec<(&'static str, u32)> {
