@@ -35,6 +35,7 @@ pub fn check(root: &Path, sources: &[Source]) -> Vec<Violation> {
         lines(source, &mut violations);
         functions(source, &mut violations);
         references(root, source, &mut violations);
+        syntax(source, &mut violations);
     }
     dead_files(root, sources, &mut violations);
     violations
@@ -201,6 +202,28 @@ fn references(root: &Path, source: &Source, violations: &mut Vec<Violation>) {
     }
 }
 
+/// The syntax of statements stays in `query/`: elsewhere a statement is a plan, whose values are there without asking.
+fn syntax(source: &Source, violations: &mut Vec<Violation>) {
+    let line = |at: usize| source.code[..at].lines().count().max(1);
+    for (at, call) in source.code.match_indices(".node.bound()") {
+        violations.push(report(source, "bound", line(at), format!("{call} of an argument")));
+    }
+    if source.path.starts_with("query/") {
+        return;
+    }
+    for (at, path) in source.code.match_indices("query::") {
+        let rest = &source.code[at + path.len()..];
+        let names = match rest.strip_prefix('{') {
+            Some(list) => list.split(';').next().unwrap_or(list),
+            None => rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or(rest),
+        };
+        let mut words = names.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        if words.any(|word| word == "ast") {
+            violations.push(report(source, "syntax-outside-query", line(at), "the syntax tree is imported".to_owned()));
+        }
+    }
+}
+
 /// Files that no `mod` and no manifest reaches.
 fn dead_files(root: &Path, sources: &[Source], violations: &mut Vec<Violation>) {
     let mut reached = BTreeSet::new();
@@ -274,5 +297,25 @@ mod tests {
             "reference",
         ];
         assert_eq!(rules, BTreeSet::from(all));
+    }
+
+    #[test]
+    fn the_syntax_tree_is_found_wherever_it_is_imported() {
+        let rules = |path: &str, text: &str| -> Vec<&str> {
+            let source = Source::new(path.to_owned(), format!("//! A file.\n{text}\n"));
+            check(Path::new("."), &[source]).iter().map(|it| it.rule).filter(|rule| *rule != "dead-file").collect()
+        };
+        for import in [
+            "use holotype_query::ast::Statement;",
+            "use holotype_query::{Noun, ast};",
+            "use holotype::query::{\n    Noun,\n    ast::{Recall, Statement},\n};",
+            "fn f(_: holotype::query::ast::Recall) {}",
+        ] {
+            assert_eq!(rules("engine/src/f.rs", import), ["syntax-outside-query"], "{import}");
+            assert!(rules("query/tests/it/f.rs", import).is_empty(), "{import}");
+        }
+        assert!(rules("engine/src/f.rs", "use holotype_query::plan::Recall; // not query::ast").is_empty());
+        assert_eq!(rules("query/src/f.rs", "fn f() { limit.node.bound(); }"), ["bound"]);
+        assert!(rules("engine/src/f.rs", "fn f() { state.bound(); }").is_empty());
     }
 }
