@@ -166,6 +166,17 @@ pub enum Error {
         /// The first commit of the retained history.
         since: u64,
     },
+    /// The key belongs to an item with other content.
+    #[error(
+        "the key {key:?} belongs to an item with another {member}; a key names one content for ever: {}",
+        remedy_of_duplicate("item", key)
+    )]
+    OtherContent {
+        /// The key.
+        key: String,
+        /// The first member that differs.
+        member: String,
+    },
     /// Another item or page holds the key.
     #[error(
         "the key {key:?} belongs to another {what}; keys are unique in a database: {}",
@@ -356,7 +367,7 @@ impl Error {
             Error::Missing { .. } => "missing",
             Error::FutureCommit { .. } => "future-commit",
             Error::BeforeHistory { .. } => "before-history",
-            Error::DuplicateKey { .. } => "duplicate-key",
+            Error::DuplicateKey { .. } | Error::OtherContent { .. } => "duplicate-key",
             Error::DuplicateTrace { .. } => "duplicate-trace",
             Error::Invalid(_) => "invalid",
             Error::Vector(_) => "vector",

@@ -31,6 +31,7 @@ mod interchange;
 mod interchange_round_trip;
 mod kept_segments;
 mod kill;
+mod known;
 mod large;
 mod life;
 mod limits;
