@@ -166,6 +166,13 @@ pub enum Error {
         /// The first commit of the retained history.
         since: u64,
     },
+    /// A handle that only appends ([`Options::append_only`](crate::Options::append_only)) found derived files that have
+    /// to be made again.
+    #[error("opening for appending only cannot make derived files again ({reason}); open the database fully once")]
+    OpenFully {
+        /// Why they have to be made again.
+        reason: String,
+    },
     /// The key belongs to an item with other content.
     #[error(
         "the key {key:?} belongs to an item with another {member}; a key names one content for ever: {}",
@@ -367,6 +374,7 @@ impl Error {
             Error::Missing { .. } => "missing",
             Error::FutureCommit { .. } => "future-commit",
             Error::BeforeHistory { .. } => "before-history",
+            Error::OpenFully { .. } => "open-fully",
             Error::DuplicateKey { .. } | Error::OtherContent { .. } => "duplicate-key",
             Error::DuplicateTrace { .. } => "duplicate-trace",
             Error::Invalid(_) => "invalid",
@@ -444,6 +452,7 @@ impl Error {
             Error::NotFound { .. }
             | Error::Damaged { .. }
             | Error::WritesRefused { .. }
+            | Error::OpenFully { .. }
             | Error::WitnessMissing { .. }
             | Error::RolledBack { .. }
             | Error::Forged { .. }

@@ -2,6 +2,7 @@
 
 mod adjacency;
 mod answers;
+mod append_only;
 mod auditing;
 mod batch;
 mod builder;
