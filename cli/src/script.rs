@@ -40,21 +40,25 @@ pub(crate) fn run_batch(
 pub(crate) struct Needs {
     /// A statement writes, if only a receipt.
     pub(crate) writing: bool,
+    /// A statement does more than record a trace.
+    more_than_records: bool,
     /// A statement gives an answer, which the database may have set to be logged.
     answers: bool,
 }
 
 impl Needs {
     /// The access of a session in which anything may be asked.
-    pub(crate) const ALL: Needs = Needs { writing: true, answers: true };
+    pub(crate) const ALL: Needs = Needs { writing: true, more_than_records: true, answers: true };
 
     /// The access that a script needs. `explain` of a write runs the write and rolls it back.
     pub(crate) fn of(script: &Script) -> Needs {
+        let more = Needs { more_than_records: true, ..Needs::default() };
         let of_statement = |statement: &Statement| match statement {
-            Statement::Explain(explain) => Needs { writing: explain.statement.node.is_write(), answers: false },
-            Statement::Recall(recall) => Needs { writing: recall.clauses.receipt.is_some(), answers: true },
-            Statement::Replay(_) => Needs { writing: false, answers: true },
-            statement => Needs { writing: statement.is_write(), answers: false },
+            Statement::Explain(explain) => Needs { writing: explain.statement.node.is_write(), ..more },
+            Statement::Recall(recall) => Needs { writing: recall.clauses.receipt.is_some(), answers: true, ..more },
+            Statement::Replay(_) => Needs { answers: true, ..more },
+            Statement::Record(_) => Needs { writing: true, ..Needs::default() },
+            statement => Needs { writing: statement.is_write(), ..more },
         };
         script.statements.iter().fold(Needs::default(), |all, statement| all | of_statement(&statement.node))
     }
@@ -64,7 +68,11 @@ impl BitOr for Needs {
     type Output = Needs;
 
     fn bitor(self, other: Needs) -> Needs {
-        Needs { writing: self.writing | other.writing, answers: self.answers | other.answers }
+        Needs {
+            writing: self.writing | other.writing,
+            more_than_records: self.more_than_records | other.more_than_records,
+            answers: self.answers | other.answers,
+        }
     }
 }
 
@@ -72,7 +80,7 @@ impl BitOr for Needs {
 /// answer is logged, a question needs it too.
 pub(crate) fn open_for(path: &Path, needs: Needs, read_only: bool) -> Result<Holotype, Failure> {
     if needs.writing && !read_only {
-        return database::to_write(path);
+        return if needs.more_than_records { database::to_write(path) } else { database::to_append(path) };
     }
     let database = database::to_read(path)?;
     if needs.answers && !read_only && database.audits_reads()? {
