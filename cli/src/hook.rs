@@ -5,8 +5,8 @@
 //!                                    └── no turn in time: .holotype/spool/, synced
 //! ```
 //!
-//! 1. It never blocks an agent: the exit status is 0 whatever happens, also for a wrong command line, and it ends within
-//!    [`DEADLINE`].
+//! 1. It never blocks an agent: the exit status is 0 whatever happens, also for a wrong command line, and it ends
+//!    within [`DEADLINE`].
 //! 2. An event that was read is in the database or in the spool when it ends, unless neither can be written.
 //! 3. What goes wrong is one line on stderr and one in `hook.log` beside the database.
 //! 4. stdout holds what the harness understands, or nothing.
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     show_recipe: bool,
 }
 
-/// What the thread that works has come to, for the one that watches the time.
+/// The progress of the thread that works, for the one that watches the time.
 #[derive(Debug, Default)]
 struct Progress {
     /// The folder of spool and log.
@@ -69,7 +69,7 @@ struct Progress {
     waiting: Vec<Event>,
 }
 
-/// What is printed, and what is logged.
+/// The output and the line of the log.
 #[derive(Debug, Default)]
 struct Done {
     output: Option<String>,

@@ -184,19 +184,27 @@ fn tool_call(input: &Input<'_>, call: &Call, raw: &str, outcome: Option<Outcome>
     if let Some(code) = result.and_then(exit_code) {
         fields.push(("exit_code".to_owned(), code.to_string()));
     }
-    Some(call_event(&call.session, &id, tool, member(&["tool_input"]), result, outcome, fields))
+    let answer = ToolAnswer { result, outcome, fields };
+    Some(call_event(&call.session, &id, ToolCall { tool, arguments: member(&["tool_input"]), answer }))
+}
+
+/// A tool call with its answer.
+pub(super) struct ToolCall<'v> {
+    pub(super) tool: &'v str,
+    pub(super) arguments: Option<&'v Value>,
+    pub(super) answer: ToolAnswer<'v>,
+}
+
+/// The answer of a tool call.
+pub(super) struct ToolAnswer<'v> {
+    pub(super) result: Option<&'v Value>,
+    pub(super) outcome: Outcome,
+    pub(super) fields: Vec<(String, String)>,
 }
 
 /// The event of a tool call.
-pub(super) fn call_event(
-    session: &str,
-    id: &str,
-    tool: &str,
-    arguments: Option<&Value>,
-    result: Option<&Value>,
-    outcome: Outcome,
-    mut fields: Vec<(String, String)>,
-) -> Event {
+pub(super) fn call_event(session: &str, id: &str, call: ToolCall<'_>) -> Event {
+    let ToolCall { tool, arguments, answer: ToolAnswer { result, outcome, mut fields } } = call;
     let mut text = String::new();
     if let Some(arguments) = arguments {
         let arguments = compact(&secrets::withhold_json(arguments));
@@ -214,7 +222,7 @@ fn compact(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What a tool answered, as text: the parts that hold text, or else the JSON.
+/// The answer of a tool as text: the parts that hold text, or else the JSON.
 pub(super) fn result_text(result: &Value) -> String {
     match result {
         Value::String(text) => text.clone(),

@@ -1,8 +1,8 @@
 //! What a session is told at its beginning and after a compaction: a fixed recipe, which `--show-recipe` prints.
 //!
-//! The text is at most [`CONTEXT_LEN`] characters and says in its first words that it is quoted. A line is one item: its
-//! sort, key, time and text. Items whose text instructs its reader are left out. A receipt of the keys is recorded as
-//! an observation of the session.
+//! The text is at most [`CONTEXT_LEN`] characters and says in its first words that it is quoted. A line is one item:
+//! its sort, key, time and text. Items whose text instructs its reader are left out. A receipt of the keys is recorded
+//! as an observation of the session.
 
 use holotype::answer::Output;
 use holotype::cell::Cell;

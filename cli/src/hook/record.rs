@@ -19,7 +19,7 @@ use std::time::Duration;
 /// The time for which a hook waits for its turn.
 const TURN: Duration = Duration::from_millis(500);
 
-/// What a hook did.
+/// The outcome of a hook.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     /// Items written.
@@ -28,9 +28,9 @@ pub(super) struct Recorded {
     pub(super) known: u64,
     /// Files of the spool that were taken in.
     pub(super) drained: u64,
-    /// What went wrong beside it, in sentences.
+    /// Failures beside it, in sentences.
     pub(super) troubles: Vec<String>,
-    /// What the session is told.
+    /// The context that the session is told.
     pub(super) context: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn record(db: &Path, beside: &Path, call: &Call, events: &[Event]) ->
     Ok(work.done)
 }
 
-/// What a session is told when nothing can be recorded now.
+/// The context of a session when nothing can be recorded now.
 pub(super) fn read_context(db: &Path, session: &str) -> Option<String> {
     let database = Holotype::open(db, Options { read_only: true, ..database::options() }).ok()?;
     recipe::context(&database.snapshot(), session).ok()?.map(|told| told.text)

@@ -1,7 +1,8 @@
 //! What hooks remember of a session between two calls: a small file beside the database.
 //!
 //! ```text
-//! .holotype/sessions/HASH.json   {"offsets": {PATH: n}, "by_hook": {HASH: [KEY, …]}, "recent": [HASH, …], "open_calls": {…}}
+//! .holotype/sessions/HASH.json   {"offsets": {PATH: n}, "by_hook": {HASH: [KEY, …]}, "recent": [HASH, …],
+//!                                 "open_calls": {ID: …}}
 //! ```
 //!
 //! A hook that tells of a turn cannot know the id that the transcript gives it. So the file keeps, by the hash of what

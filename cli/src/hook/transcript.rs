@@ -8,7 +8,7 @@
 //! beginning; what is recorded already is known by its keys.
 
 use super::event::{Event, Outcome, What, hash16};
-use super::harness::{call_event, exit_code, outcome_of, result_text};
+use super::harness::{ToolAnswer, ToolCall, call_event, exit_code, outcome_of, result_text};
 use holotype::time;
 use serde_json::{Map, Value, json};
 use std::fs::File;
@@ -126,22 +126,16 @@ fn claude_result(session: &str, block: &Value, whole: Option<&Value>, tail: &mut
         _ if failed => Outcome::Failed,
         _ => Outcome::Success,
     };
-    end_call(session, id, block.get("content"), outcome, Vec::new(), tail);
+    let answer = ToolAnswer { result: block.get("content"), outcome, fields: Vec::new() };
+    end_call(session, id, answer, tail);
 }
 
 /// The event of a call whose answer is here.
-fn end_call(
-    session: &str,
-    id: &str,
-    result: Option<&Value>,
-    outcome: Outcome,
-    fields: Vec<(String, String)>,
-    tail: &mut Tail,
-) {
+fn end_call(session: &str, id: &str, answer: ToolAnswer<'_>, tail: &mut Tail) {
     let call = tail.open_calls.shift_remove(id).unwrap_or_default();
     let tool = call.get("tool").and_then(Value::as_str).unwrap_or("unknown");
     let arguments = call.get("arguments").filter(|arguments| !arguments.is_null());
-    tail.events.push(call_event(session, id, tool, arguments, result, outcome, fields));
+    tail.events.push(call_event(session, id, ToolCall { tool, arguments, answer }));
 }
 
 fn read_codex(line: &Value, payload: &Value, session: &str, tail: &mut Tail) {
@@ -181,7 +175,7 @@ fn read_codex(line: &Value, payload: &Value, session: &str, tail: &mut Tail) {
                 None => outcome_of(output),
             };
             let fields = code.map(|code| ("exit_code".to_owned(), code.to_string())).into_iter().collect();
-            end_call(session, id, Some(output), outcome, fields, tail);
+            end_call(session, id, ToolAnswer { result: Some(output), outcome, fields }, tail);
         }
         _ => {}
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The time that a harness gives a hook, in seconds. The hook ends long before.
 const TIMEOUT_S: u64 = 10;
 
-/// What is to be set.
+/// The sorts of entries to set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) mcp: bool,
@@ -146,7 +146,7 @@ pub(super) fn generic(program: &str) -> String {
     )
 }
 
-/// What the user has to do next, if anything.
+/// The next step of the user, if there is one.
 pub(super) fn next_step(harness: Harness, wanted: Wanted) -> Option<&'static str> {
     match harness {
         Harness::Codex if wanted.hooks => Some("Codex runs new hooks after you trust them: type /hooks in it once"),

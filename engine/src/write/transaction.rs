@@ -271,31 +271,6 @@ impl<'db> Transaction<'db> {
 
     // ---- items ----
 
-    /// Records a trace. Missing step, time and key are generated. A trace whose key is that of a trace with the same
-    /// content is *known*: the item is returned, and nothing is written.
-    ///
-    /// # Errors
-    /// [`Error::OtherContent`] if the key belongs to an item with other content, [`Error::DuplicateTrace`], [`Error::Vector`] for a vector that does not fit the space,
-    /// [`Error::Limit`] for a field that is too long.
-    pub fn record(&mut self, trace: NewTrace) -> Result<ItemId> {
-        Ok(self.record_or_find(trace)?.0)
-    }
-
-    /// Records a trace as [`Transaction::record`] does, and returns with it true if the trace was known.
-    ///
-    /// # Errors
-    /// As [`Transaction::record`].
-    pub fn record_or_find(&mut self, trace: NewTrace) -> Result<(ItemId, bool)> {
-        if let Some(known) = self.known_trace(&trace)? {
-            return Ok((known, true));
-        }
-        self.atomically(|transaction| {
-            let (id, episode) = transaction.record_inner(trace)?;
-            transaction.close_full_page(episode)?;
-            Ok((id, false))
-        })
-    }
-
     /// Records a trace without closing its page at the token limit.
     pub(crate) fn record_in_open_page(&mut self, trace: NewTrace) -> Result<ItemId> {
         self.atomically(|transaction| Ok(transaction.record_inner(trace)?.0))

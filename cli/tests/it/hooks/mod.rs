@@ -120,7 +120,8 @@ fn what_a_new_session_is_told_is_quoted_and_short_and_in_the_form_of_its_harness
         let said = format!("turn {turn} {}", "word ".repeat(300));
         hook(&place, "generic", &format!(r#"{{"session":"first","event":"prompt","prompt":"{said}"}}"#));
     }
-    let call = r#"{"session":"first","event":"postToolUseFailure","tool_name":"deploy","tool_use_id":"d1","error":"no rights"}"#;
+    let call = r#"{"session":"first","event":"postToolUseFailure",
+        "tool_name":"deploy","tool_use_id":"d1","error":"no rights"}"#;
     hook(&place, "generic", call);
     let call = r#"{"session":"first","event":"tool","tool_name":"probe","call_id":"ok1","tool_response":"port 8080"}"#;
     hook(&place, "generic", call);

@@ -5,13 +5,16 @@ use crate::hooks::{hook, keys, project, recorded};
 
 fn claude(uuid: &str, by: &str, content: &str) -> String {
     format!(
-        r#"{{"type":"{by}","uuid":"{uuid}","parentUuid":null,"sessionId":"s","timestamp":"2026-11-20T10:00:00.000Z","message":{{"role":"{by}","content":{content}}}}}"#
+        r#"{{"type":"{by}","uuid":"{uuid}","parentUuid":null,"sessionId":"s","timestamp":"2026-11-20T10:00:00.000Z",
+        "message":{{"role":"{by}","content":{content}}}}}"#
     )
+    .replace('\n', " ")
 }
 
 fn stop(said: &str) -> String {
     format!(
-        r#"{{"session_id":"s","transcript_path":"PLACE/t.jsonl","cwd":"PLACE","hook_event_name":"Stop","last_assistant_message":"{said}"}}"#
+        r#"{{"session_id":"s","transcript_path":"PLACE/t.jsonl","cwd":"PLACE","hook_event_name":"Stop",
+        "last_assistant_message":"{said}"}}"#
     )
 }
 
@@ -27,19 +30,22 @@ fn a_transcript_adds_what_no_hook_delivered_and_nothing_twice() {
         "claude-code",
         r#"{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"go on","cwd":"PLACE"}"#,
     );
-    let call = r#"{"session_id":"s","hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_response":{"stdout":"a"},"tool_use_id":"c1","cwd":"PLACE"}"#;
+    let call = r#"{"session_id":"s","hook_event_name":"PostToolUse","tool_name":"Bash",
+        "tool_input":{"command":"ls"},"tool_response":{"stdout":"a"},"tool_use_id":"c1","cwd":"PLACE"}"#;
     hook(&place, "claude-code", call);
     let mut transcript = vec![
         claude("u1", "user", r#""go on""#),
         claude(
             "u2",
             "assistant",
-            r#"[{"type":"text","text":"I look."},{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}},{"type":"tool_use","id":"c2","name":"Read","input":{"file_path":"x"}}]"#,
+            r#"[{"type":"text","text":"I look."},{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}},
+                {"type":"tool_use","id":"c2","name":"Read","input":{"file_path":"x"}}]"#,
         ),
         claude(
             "u3",
             "user",
-            r#"[{"type":"tool_result","tool_use_id":"c1","content":"a"},{"type":"tool_result","tool_use_id":"c2","content":"no such file","is_error":true}]"#,
+            r#"[{"type":"tool_result","tool_use_id":"c1","content":"a"},
+                {"type":"tool_result","tool_use_id":"c2","content":"no such file","is_error":true}]"#,
         ),
         claude("u4", "user", r#""<command-name>/clear</command-name>""#),
         r#"{"type":"file-history-snapshot","snapshot":{}}"#.to_owned(),
@@ -67,7 +73,8 @@ fn a_transcript_adds_what_no_hook_delivered_and_nothing_twice() {
     hook(
         &place,
         "claude-code",
-        r#"{"session_id":"s","transcript_path":"PLACE/t.jsonl","cwd":"PLACE","hook_event_name":"SessionEnd","reason":"clear"}"#,
+        r#"{"session_id":"s","transcript_path":"PLACE/t.jsonl","cwd":"PLACE",
+        "hook_event_name":"SessionEnd","reason":"clear"}"#,
     );
     assert_eq!(texts(&place).iter().filter(|text| *text == "More.").count(), 1, "{:?}", texts(&place));
 }
@@ -90,13 +97,14 @@ fn without_the_memory_of_a_session_the_transcript_is_read_again_and_is_known() {
 fn a_rollout_of_codex_tells_how_calls_ended() {
     let place = project();
     let line = |kind: &str, payload: &str| {
-        format!(r#"{{"timestamp":"2026-11-20T10:00:00Z","type":"{kind}","payload":{payload}}}"#)
+        format!(r#"{{"timestamp":"2026-11-20T10:00:00Z","type":"{kind}","payload":{payload}}}"#).replace('\n', " ")
     };
     let rollout = [
         line("session_meta", r#"{"id":"s"}"#),
         line(
             "response_item",
-            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>x</environment_context>"}]}"#,
+            r#"{"type":"message","role":"user","content":[
+            {"type":"input_text","text":"<environment_context>x</environment_context>"}]}"#,
         ),
         line(
             "response_item",

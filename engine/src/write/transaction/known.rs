@@ -1,8 +1,8 @@
 //! Traces that are recorded again: a caller who does not know whether an earlier attempt arrived records once more.
 //!
-//! A key names one content for ever. A trace is *known* if the item that has its key says the same: kind, episode, fields
-//! and whatever else the caller stated. What the caller left out (a step, a time) was assigned by the engine and is not
-//! compared; a status counts as it was written and as it is now; a vector that an embedder made is not compared.
+//! A key names one content for ever. A trace is *known* if the item that has its key says the same: kind, episode,
+//! fields and whatever else the caller stated. What the caller left out (a step, a time) was assigned by the engine and
+//! is not compared; a status counts as it was written and as it is now; a vector that an embedder made is not compared.
 
 use super::Transaction;
 use crate::model::item::{ItemId, Source, Status};
@@ -10,11 +10,36 @@ use crate::write::draft::NewTrace;
 use crate::{Error, Result};
 
 impl Transaction<'_> {
+    /// Records a trace. Missing step, time and key are generated. A trace whose key is that of a trace with the same
+    /// content is *known*: the item is returned, and nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::OtherContent`] if the key belongs to an item with other content, [`Error::DuplicateTrace`],
+    /// [`Error::Vector`] for a vector that does not fit the space, [`Error::Limit`] for a field that is too long.
+    pub fn record(&mut self, trace: NewTrace) -> Result<ItemId> {
+        Ok(self.record_or_find(trace)?.0)
+    }
+
+    /// Records a trace as [`Transaction::record`] does, and returns with it true if the trace was known.
+    ///
+    /// # Errors
+    /// As [`Transaction::record`].
+    pub fn record_or_find(&mut self, trace: NewTrace) -> Result<(ItemId, bool)> {
+        if let Some(known) = self.known_trace(&trace)? {
+            return Ok((known, true));
+        }
+        self.atomically(|transaction| {
+            let (id, episode) = transaction.record_inner(trace)?;
+            transaction.close_full_page(episode)?;
+            Ok((id, false))
+        })
+    }
+
     /// The item that a new trace says again, if there is one.
     ///
     /// # Errors
     /// [`Error::OtherContent`] if the trace's key belongs to an item with other content.
-    pub(super) fn known_trace(&mut self, trace: &NewTrace) -> Result<Option<ItemId>> {
+    fn known_trace(&mut self, trace: &NewTrace) -> Result<Option<ItemId>> {
         let Some(key) = &trace.key else { return Ok(None) };
         let Some(id) = self.state()?.item_by_key(key)? else { return Ok(None) };
         match self.first_difference(id, trace)? {
