@@ -92,9 +92,22 @@ pub(crate) fn status_of_reading(database: &Holotype) -> Status {
     if database.report().faults().is_empty() { Status::Done } else { Status::Found }
 }
 
+/// Opens a database to record something in turns with others, at a cost that does not depend on its size; fully, if
+/// derived files have to be made again.
+pub(crate) fn to_append(path: &Path) -> Result<Holotype, Failure> {
+    match Holotype::open(path, in_turns().appending()) {
+        Err(Error::OpenFully { .. }) => to_write(path),
+        opened => tell(path, opened, false),
+    }
+}
+
 fn open(path: &Path, options: Options) -> Result<Holotype, Failure> {
     let read_only = options.read_only;
-    let database = Holotype::open(path, options).map_err(|error| about(path, error))?;
+    tell(path, Holotype::open(path, options), read_only)
+}
+
+fn tell(path: &Path, opened: holotype::Result<Holotype>, read_only: bool) -> Result<Holotype, Failure> {
+    let database = opened.map_err(|error| about(path, error))?;
     let report = database.report();
     for line in &report.recovery {
         note(line);

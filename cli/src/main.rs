@@ -25,19 +25,23 @@ mod credit;
 mod database;
 mod demo;
 mod density;
+mod doctor;
 mod export;
 mod failure;
 mod fmt;
 mod graph;
 mod head;
 mod help;
+mod hook;
 mod import;
+mod init;
 mod interrupt;
 mod json;
 mod judge;
 mod key;
 mod limits;
 mod params;
+mod place;
 mod prove;
 mod query;
 mod rebuild;
@@ -143,6 +147,12 @@ enum Command {
     Credit(credit::Args),
     /// Score and perturb stored runs, find who is to blame, measure credit (HiMPO)
     Rollouts(rollouts::Args),
+    /// Record an event of an agent's session, for its harness
+    Hook(hook::Args),
+    /// Make a project's memory, and have an agent harness use it
+    Init(init::Args),
+    /// Say whether memory works here: database, hooks, model, clock
+    Doctor(doctor::Args),
     /// Fit the router of escalations, label its decisions, and have a database use it
     Judge(judge::Args),
     /// Print statements in canonical form
@@ -159,6 +169,7 @@ fn main() -> ExitCode {
     MEMORY.fill();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
+        Err(error) if hook::is_called() && error.use_stderr() => return hook::usage(&error).into(),
         Err(error) => return failure::usage(&error, wants_json()),
     };
     let drawing = cli.format.and_then(AnyFormat::drawing);
@@ -168,7 +179,10 @@ fn main() -> ExitCode {
     }
     database::accelerate_by(cli.accelerator);
     database::witness_by(cli.witness, cli.accept_witness);
-    if let Err(failure) = database::embed_by(cli.embedder.as_deref()).and_then(|()| interrupt::install()) {
+    // A hook loads no model, and nothing that is wrong may stop the agent that it serves.
+    let is_hook = matches!(cli.command, Command::Hook(_));
+    let embeds = || database::embed_by(cli.embedder.as_deref());
+    if !is_hook && let Err(failure) = embeds().and_then(|()| interrupt::install()) {
         return failure.tell(format);
     }
     match run(cli.command, format, drawing) {
@@ -178,7 +192,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Result<Status, Failure> {
-    if drawing.is_some() && !matches!(command, Command::Graph(_)) {
+    if drawing.is_some() && !matches!(command, Command::Graph(_) | Command::Hook(_)) {
         let hint = "only `holotype graph` draws; expected table, json, jsonl or markdown";
         return Err(Problem::input("usage", "--format svg, dot and mermaid are formats of a graph").hint(hint).into());
     }
@@ -211,6 +225,9 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Reembed(args) => reembed::run(&args, format),
         Command::Credit(args) => credit::run(&args),
         Command::Rollouts(args) => rollouts::run(&args, format),
+        Command::Hook(args) => Ok(hook::run(&args)),
+        Command::Init(args) => init::run(&args, format),
+        Command::Doctor(args) => doctor::run(&args, format),
         Command::Judge(args) => judge::run(&args, format),
         Command::Fmt(args) => fmt::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),

@@ -39,18 +39,21 @@ pub(crate) fn run_batch(
 pub(crate) struct Needs {
     /// A statement writes, if only a receipt.
     pub(crate) writing: bool,
+    /// A statement does more than record a trace.
+    more_than_records: bool,
     /// A statement gives an answer, which the database may have set to be logged.
     answers: bool,
 }
 
 impl Needs {
     /// The access of a session in which anything may be asked.
-    pub(crate) const ALL: Needs = Needs { writing: true, answers: true };
+    pub(crate) const ALL: Needs = Needs { writing: true, more_than_records: true, answers: true };
 
     /// The access that a script needs. `explain` of a write runs the write and rolls it back.
     pub(crate) fn of(script: &Script) -> Needs {
         let answers = script.verbs().any(|verb| matches!(verb, "recall" | "replay"));
-        Needs { writing: script.needs_transaction(), answers }
+        let more_than_records = script.verbs().any(|verb| verb != "record");
+        Needs { writing: script.needs_transaction(), answers, more_than_records }
     }
 }
 
@@ -58,7 +61,11 @@ impl BitOr for Needs {
     type Output = Needs;
 
     fn bitor(self, other: Needs) -> Needs {
-        Needs { writing: self.writing | other.writing, answers: self.answers | other.answers }
+        Needs {
+            writing: self.writing | other.writing,
+            more_than_records: self.more_than_records | other.more_than_records,
+            answers: self.answers | other.answers,
+        }
     }
 }
 
@@ -66,7 +73,7 @@ impl BitOr for Needs {
 /// answer is logged, a question needs it too.
 pub(crate) fn open_for(path: &Path, needs: Needs, read_only: bool) -> Result<Holotype, Failure> {
     if needs.writing && !read_only {
-        return database::to_write(path);
+        return if needs.more_than_records { database::to_write(path) } else { database::to_append(path) };
     }
     let database = database::to_read(path)?;
     if needs.answers && !read_only && database.audits_reads()? {

@@ -22,6 +22,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The writers of a database, as its LOCK tells of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lease {
+    /// True if another handle has the database open for writing.
+    pub held: bool,
+    /// The process that last took the turn to write, if that is known.
+    pub pid: Option<u32>,
+    /// When it took the turn, in microseconds since 1970.
+    pub since_us: Option<i64>,
+}
+
 impl Holotype {
     /// Creates a database at a path where nothing is yet.
     ///
@@ -272,6 +284,19 @@ impl Holotype {
         &self.core.files.dir
     }
 
+    /// Tells whether another handle has the database open for writing, and who took its turn last.
+    ///
+    /// # Errors
+    /// When LOCK cannot be read.
+    pub fn lease(&self) -> Result<Lease> {
+        let status = self.core.lock.status()?;
+        Ok(Lease {
+            held: self.core.lock.has_other_writer()?,
+            pid: status.map(|status| status.pid),
+            since_us: status.map(|status| status.started_us),
+        })
+    }
+
     /// Writes a checkpoint now, merges what is due, and waits for both: the next opening has nothing to replay, and all
     /// derived files are as large as they become without further writes.
     pub fn checkpoint(&self) -> Result<()> {
@@ -331,15 +356,22 @@ fn close(core: &Arc<Core>) -> Result<()> {
     checkpoint::pack_catalog(core)
 }
 
-/// Closes a handle that takes turns. Only the last one writes a clean end; a checkpoint that is due is written by each.
+/// Closes a handle that takes turns. Only the last one writes a clean end, unless it only appends; a checkpoint that is
+/// due is written by each.
 fn close_shared(core: &Arc<Core>) -> Result<()> {
     let paused = core.merger.pause();
     let _ = core.checkpointer.task.wait();
     merge::wait(core);
-    let is_last = !core.lock.has_other_writer()?;
+    let appends = core.options.append_only;
+    let is_last = !appends && !core.lock.has_other_writer()?;
     if is_last || core.is_checkpoint_due(&core.lock_writer()) {
         checkpoint::run(core)?;
-        merge::finish_one(core)?;
+        if !appends {
+            merge::finish_one(core)?;
+        }
+    } else if appends {
+        // Every commit had the turn, and gave it back with the durability that was asked for.
+        return Ok(());
     }
     drop(paused);
     let (turn, mut writer) = core.lock_newest()?;
@@ -347,7 +379,7 @@ fn close_shared(core: &Arc<Core>) -> Result<()> {
     core.record_durable(writer.state.head);
     let has_all = writer.tail_records == 0 && !writer.checkpoint_running;
     // A process that opens the database from now on waits for the turn.
-    if !has_all || core.lock.has_other_writer()? {
+    if appends || !has_all || core.lock.has_other_writer()? {
         return Ok(());
     }
     let before = core.log.end();

@@ -166,6 +166,24 @@ pub enum Error {
         /// The first commit of the retained history.
         since: u64,
     },
+    /// A handle that only appends ([`Options::append_only`](crate::Options::append_only)) found derived files that have
+    /// to be made again.
+    #[error("opening for appending only cannot make derived files again ({reason}); open the database fully once")]
+    OpenFully {
+        /// Why they have to be made again.
+        reason: String,
+    },
+    /// The key belongs to an item with other content.
+    #[error(
+        "the key {key:?} belongs to an item with another {member}; a key names one content for ever: {}",
+        remedy_of_duplicate("item", key)
+    )]
+    OtherContent {
+        /// The key.
+        key: String,
+        /// The first member that differs.
+        member: String,
+    },
     /// Another item or page holds the key.
     #[error(
         "the key {key:?} belongs to another {what}; keys are unique in a database: {}",
@@ -356,7 +374,8 @@ impl Error {
             Error::Missing { .. } => "missing",
             Error::FutureCommit { .. } => "future-commit",
             Error::BeforeHistory { .. } => "before-history",
-            Error::DuplicateKey { .. } => "duplicate-key",
+            Error::OpenFully { .. } => "open-fully",
+            Error::DuplicateKey { .. } | Error::OtherContent { .. } => "duplicate-key",
             Error::DuplicateTrace { .. } => "duplicate-trace",
             Error::Invalid(_) => "invalid",
             Error::Vector(_) => "vector",
@@ -433,6 +452,7 @@ impl Error {
             Error::NotFound { .. }
             | Error::Damaged { .. }
             | Error::WritesRefused { .. }
+            | Error::OpenFully { .. }
             | Error::WitnessMissing { .. }
             | Error::RolledBack { .. }
             | Error::Forged { .. }

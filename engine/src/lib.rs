@@ -73,6 +73,7 @@ pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;
 pub use core::files::POSITIONS;
 pub use core::memory::MemoryUse;
+pub use database::Lease;
 pub use derive::compact::CompactReport;
 pub use error::{Error, ErrorClass, ErrorPlace, Result, UnknownName};
 pub use holotype_storage::MemoryReserve;

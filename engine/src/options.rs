@@ -76,6 +76,9 @@ impl Accelerator {
 /// Graphs may have this many vectors with however little memory: many small ones would make questions slow.
 const LEAST_IN_GRAPH: usize = 8 << 10;
 
+/// A handle that only appends writes a checkpoint once this many records are in none.
+const APPENDED_RECORDS: u64 = 1_000;
+
 /// Options of a database.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -91,6 +94,10 @@ pub struct Options {
     /// have it open for writing meanwhile. Without it ([`Options::shared`]) any number of handles write, and each takes
     /// the turn for a transaction.
     pub exclusive: bool,
+    /// Open for appending little and closing at once ([`Options::append_only`]): closing writes no checkpoint and no
+    /// clean end of the log, so that the cost does not depend on the size of the database. An opening that would have
+    /// to rebuild derived files is refused with [`Error::OpenFully`](crate::Error::OpenFully).
+    pub append_only: bool,
     /// Write although the log is known to be damaged. Without it, writes are refused with
     /// [`Error::WritesRefused`](crate::Error::WritesRefused) once damage is found.
     pub accept_damage: bool,
@@ -148,6 +155,7 @@ impl Default for Options {
             page_size: 32 << 10,
             read_only: false,
             exclusive: true,
+            append_only: false,
             accept_damage: false,
             witness: None,
             accept_witness: false,
@@ -206,7 +214,10 @@ impl Options {
 
     /// The options of the catalog that follow from these.
     pub(crate) fn catalog(&self) -> CatalogOptions {
-        CatalogOptions { cache_len: self.cache_len(), derived_len: self.edge_bytes(), ..CatalogOptions::default() }
+        let default = CatalogOptions::default();
+        // Each block is checked when it is read; a handle that only appends reads few.
+        let check_len = if self.append_only { 0 } else { default.check_len };
+        CatalogOptions { cache_len: self.cache_len(), derived_len: self.edge_bytes(), check_len, ..default }
     }
 
     /// The most bytes of edges that are kept for questions.
@@ -233,6 +244,42 @@ impl Options {
     /// seconds for it.
     pub fn shared() -> Self {
         Options { exclusive: false, write_timeout: Duration::from_secs(5), ..Options::default() }
+    }
+
+    /// Options of a process that records a few items beside other handles and ends: opening reads the end of the log,
+    /// and closing leaves derived files to the next handle that is opened without [`Options::append_only`], or to the
+    /// one that finds 1,000 records in no checkpoint. Segments are not merged.
+    ///
+    /// ```
+    /// use holotype::{Durability, Holotype, NewTrace, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("memory.holo");
+    /// Holotype::create(&path, Options::default())?.close()?;
+    /// for text in ["the north bed floods", "the south bed is dry"] {
+    ///     let database = Holotype::open(&path, Options::append_only())?;
+    ///     let mut transaction = database.begin()?;
+    ///     transaction.record(NewTrace::turn("garden", text))?;
+    ///     transaction.commit(Durability::Sync)?;
+    ///     database.close()?;
+    /// }
+    /// assert_eq!(Holotype::open(&path, Options::read_only())?.snapshot().len(), 2);
+    /// # Ok::<(), holotype::Error>(())
+    /// ```
+    pub fn append_only() -> Self {
+        Options::shared().appending()
+    }
+
+    /// The same options for appending little ([`Options::append_only`]).
+    pub fn appending(self) -> Self {
+        Options {
+            exclusive: false,
+            append_only: true,
+            checkpoint_records: APPENDED_RECORDS,
+            max_live_segments: u64::MAX,
+            accelerator: Accelerator::Cpu,
+            ..self
+        }
     }
 
     /// True if a handle with these options writes in turns with others.

@@ -317,6 +317,10 @@ impl Core {
 
     /// Schedules background analysis of the queued words of a state.
     pub(crate) fn analyse_soon(&self, state: &State) {
+        if self.options.append_only {
+            // Whoever reads the words analyses them.
+            return;
+        }
         for tail in state.layers.iter().flat_map(|layer| &layer.words.tails) {
             self.words.wake(tail, tail.queued_len());
         }

@@ -62,7 +62,9 @@ pub(crate) fn start(core: &Arc<Core>) {
     Checkpointer::request(core, |core| {
         let done = run_unless_made(core);
         return_freed_memory();
-        merge::start(core);
+        if !core.options.append_only {
+            merge::start(core);
+        }
         done
     });
 }

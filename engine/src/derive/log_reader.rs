@@ -26,6 +26,8 @@ pub(crate) struct KnownEnd {
     pub(crate) closed: bool,
     /// No writer has the database open.
     pub(crate) alone: bool,
+    /// The turn was given back at `durable`, with everything before it synced.
+    pub(crate) given_back: bool,
 }
 
 /// One pass over the log.
@@ -92,10 +94,11 @@ impl LogReader<'_> {
     fn read(self, apply: &mut dyn FnMut(Transaction) -> Result<()>) -> Result<Log> {
         let LogReader { files, options, from, end, report } = self;
         let limits = log_limits(options);
-        let KnownEnd { durable: durable_hint, closed: closed_hint, alone } = end;
+        let KnownEnd { durable: durable_hint, closed: closed_hint, alone, given_back } = end;
         let read_only = options.read_only;
         let shared = options.takes_turns();
-        let log_options = OpenOptions { database: None, read_only, durable_hint, alone, closed_hint, shared, limits };
+        let log_options =
+            OpenOptions { database: None, read_only, durable_hint, alone, closed_hint, given_back, shared, limits };
         report.replayed = 0;
         let mut apply = |transaction: Transaction| -> Result<()> {
             report.replayed += transaction.records.len() as u64;

@@ -121,6 +121,10 @@ pub(crate) fn lock(files: &Files, options: &Options) -> Result<Lock> {
     }
     let deadline = Instant::now() + options.write_timeout;
     let lock = Lock::shared(vfs, &path, options.write_timeout)?;
+    if options.append_only {
+        // It removes nothing, and rebuilds nothing.
+        return Ok(lock);
+    }
     while !lock.try_maintenance()? {
         if Instant::now() >= deadline {
             return Err(Error::Storage(holotype_storage::Error::TurnHeld { path, pid: 0, command: String::new() }));
@@ -174,8 +178,10 @@ impl<'a> Opening<'a> {
             // A writer may cut off again what it has not declared durable.
             durable = durable.max(Some(Lsn(1)));
         }
-        let attempts = if beside_writer { MANIFEST_ATTEMPTS } else { 1 };
-        let end = KnownEnd { durable, closed, alone: !beside_writer };
+        let attempts = if beside_writer || options.append_only { MANIFEST_ATTEMPTS } else { 1 };
+        let given_back = options.append_only
+            && status.is_some_and(|status| !status.busy && status.end > Lsn(0) && status.durable == status.end);
+        let end = KnownEnd { durable, closed, alone: !beside_writer, given_back };
         Ok(Opening { files, options, mode, end, attempts, report: OpenReport::default() })
     }
 
@@ -199,7 +205,7 @@ impl<'a> Opening<'a> {
 
     fn replay_tail(&mut self, checkpoint: CheckpointFiles, mut state: State) -> Result<(Log, RecoveredState)> {
         match self.replay_log(&mut state) {
-            Err(Error::Storage(error)) if allows_full_replay(&error, self.options) => {
+            Err(Error::Storage(error)) if allows_full_replay(&error, self.options) && !self.options.append_only => {
                 drop((checkpoint, state));
                 self.rebuild(format!("the last checkpoint does not match the log: {error}"))
             }
@@ -208,6 +214,9 @@ impl<'a> Opening<'a> {
     }
 
     fn rebuild(&mut self, reason: String) -> Result<(Log, RecoveredState)> {
+        if self.options.append_only {
+            return Err(Error::OpenFully { reason });
+        }
         self.report.rebuilt = Some(reason);
         self.end.durable = self.end.durable.max(last_checkpoint_position(self.files, self.options));
         self.replay_whole_log()
@@ -258,8 +267,11 @@ impl<'a> Opening<'a> {
         };
         drop((log, recovered));
         let reason = "a forget or a reembedding was interrupted; derived files written before it may hold old content";
+        if self.options.append_only {
+            return Err(Error::OpenFully { reason: reason.to_owned() });
+        }
         self.report.rebuilt = Some(reason.to_owned());
-        self.end = KnownEnd { durable: Some(position), closed: false, alone: true };
+        self.end = KnownEnd { durable: Some(position), closed: false, alone: true, given_back: false };
         let mut recovery = std::mem::take(&mut self.report.recovery);
         let replayed = self.replay_whole_log()?;
         recovery.append(&mut self.report.recovery);
@@ -285,6 +297,12 @@ fn is_purge_due(state: &State) -> bool {
 /// Gives new files their names and removes files that no manifest names. Returns the state, the writer's catalog and
 /// the newest generation.
 fn install(recovered: RecoveredState, files: &Files, options: &Options) -> Result<(State, Option<Catalog>, u64)> {
+    if options.append_only
+        && let RecoveredState::Checkpoint(_, state) = recovered
+    {
+        // Another handle may be writing files; a checkpoint of this one looks for the newest generation first.
+        return Ok((state, None, 0));
+    }
     let generation = files.newest_generation();
     Ok(match recovered {
         RecoveredState::InMemory(state) => (state, None, generation),

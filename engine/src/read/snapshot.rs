@@ -198,6 +198,11 @@ impl Snapshot {
         }
     }
 
+    /// The clock of its newest commit, in microseconds since 1970.
+    pub fn clock(&self) -> i64 {
+        self.state.meta.clock
+    }
+
     /// The number of items.
     pub fn len(&self) -> u32 {
         self.state.bound()

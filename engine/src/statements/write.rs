@@ -78,7 +78,12 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
             },
         };
     }
-    let id = transaction.record(trace)?;
+    let (id, known) = transaction.record_or_find(trace)?;
+    if known {
+        let mut table = written(transaction, "record", id)?;
+        table.notes.push("known: the key belongs to this item, with the same content; nothing was written".to_owned());
+        return Ok(table);
+    }
     if let Some(utility) = utility {
         // A trace has no stated utility, so the value is recorded as a mark.
         transaction.mark(id, Mark::Utility(utility, 1), None)?;

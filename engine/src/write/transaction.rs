@@ -17,6 +17,7 @@ pub(crate) mod embedding;
 mod episodes;
 mod erasing;
 mod intents;
+mod known;
 mod limited;
 mod links;
 pub(crate) mod merge;
@@ -269,19 +270,6 @@ impl<'db> Transaction<'db> {
     }
 
     // ---- items ----
-
-    /// Records a trace. Missing step, time and key are generated.
-    ///
-    /// # Errors
-    /// [`Error::DuplicateKey`], [`Error::DuplicateTrace`], [`Error::Vector`] for a vector that does not fit the space,
-    /// [`Error::Limit`] for a field that is too long.
-    pub fn record(&mut self, trace: NewTrace) -> Result<ItemId> {
-        self.atomically(|transaction| {
-            let (id, episode) = transaction.record_inner(trace)?;
-            transaction.close_full_page(episode)?;
-            Ok(id)
-        })
-    }
 
     /// Records a trace without closing its page at the token limit.
     pub(crate) fn record_in_open_page(&mut self, trace: NewTrace) -> Result<ItemId> {

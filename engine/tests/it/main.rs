@@ -2,6 +2,7 @@
 
 mod adjacency;
 mod answers;
+mod append_only;
 mod auditing;
 mod batch;
 mod builder;
@@ -31,6 +32,7 @@ mod interchange;
 mod interchange_round_trip;
 mod kept_segments;
 mod kill;
+mod known;
 mod large;
 mod life;
 mod limits;

@@ -63,7 +63,7 @@ fn every_example_runs() {
             Err(Error::Query(errors)) => panic!("`{statement}`: {}", errors.render(&statement)),
             // An example may refer to something that does not exist, or that another example created.
             Err(Error::Missing { .. } | Error::UnresolvedPointer { .. } | Error::FutureCommit { .. }) => {}
-            Err(Error::DuplicateKey { .. } | Error::DuplicateTrace { .. }) => {}
+            Err(Error::DuplicateKey { .. } | Error::OtherContent { .. } | Error::DuplicateTrace { .. }) => {}
             Err(error) => panic!("`{statement}`: {error}"),
             Ok(_) => ran += 1,
         }

@@ -57,6 +57,10 @@ pub struct OpenOptions {
     /// The log was closed at the hint and no writer has started since: if it ends there, nothing is after it, and
     /// opening need not search for it.
     pub closed_hint: bool,
+    /// The turn was given back at the hint with everything before it synced, and no handle died with it since. If the
+    /// log ends there, opening has nothing to sync: a crash of the system may have left an old status block, but then
+    /// all that can be read was on the disk.
+    pub given_back: bool,
     /// Other handles append to the log, too, in turns ([`crate::turn`]): no segment is prepared ahead of its use.
     pub shared: bool,
     /// Limits while it is open.

@@ -143,7 +143,7 @@ impl Opening {
         }
         let floor = floor.map(|(floor, _)| floor);
         let from = from.or(floor.map(|floor| floor.head));
-        if !options.read_only {
+        if !options.read_only && !options.given_back {
             sync_from(&*vfs, dir, &segments, from.map_or(0, |from| from.position.0))?;
         }
         let from_position = from.map_or(0, |from| from.position.0);
@@ -222,6 +222,10 @@ impl Opening {
         self.report.closed = self.good.closed;
         if stop.limit {
             return self.open(None);
+        }
+        if !self.options.read_only && self.options.given_back && self.good.position != self.durable {
+            // The status block is older than the log.
+            sync_from(&*self.vfs, &self.dir, &self.segments, self.report.start.0)?;
         }
         let behind = self.look_behind(&stop)?;
         let damage = self.damage(&stop, &behind);

@@ -15,7 +15,7 @@ mod knowledge;
 #[cfg(target_os = "linux")]
 mod memory;
 mod newcomer;
-mod program;
+pub(crate) mod program;
 mod proofs;
 mod query;
 mod repl;

@@ -62,7 +62,7 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// [`Error::Embedder`](crate::Error::Embedder), [`Error::OtherEmbedder`](crate::Error::OtherEmbedder).
-    pub(crate) fn text_vector(&mut self, text: &str) -> Result<Option<Vec<f32>>> {
+    pub fn text_vector(&mut self, text: &str) -> Result<Option<Vec<f32>>> {
         match self.state.embedder(self.core.options.embedder.as_ref())? {
             Some(embedder) => self.vector_by(embedder.as_ref(), text),
             None => Ok(None),
