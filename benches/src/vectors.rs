@@ -24,6 +24,7 @@ use crate::measure::{anonymous_memory, cpu_time, memory, quantile_us, round};
 use crate::npy_table::Table;
 use holotype::interchange::NpyReader;
 use holotype_index::bitmap::Bits;
+use holotype_index::distance::{WANTED, kernels};
 use holotype_index::segment::layout;
 use holotype_index::{
     BuildOptions, Encoding, Metric, Rows, SearchOptions, TailView, VectorIndex, VectorSegment, VectorSpec,
@@ -141,6 +142,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return writes::run(&arguments.dir, arguments.held, count, &arguments.phases);
     }
     let data = arguments.data.as_ref().ok_or("--base, --queries and --truth are expected")?;
+    if let Some(wanted) = std::env::var(WANTED).ok().filter(|wanted| wanted != kernels().name()) {
+        return Err(format!("this machine has no kernels {wanted}, which {WANTED} names").into());
+    }
     let base = NpyReader::open(&data.base)?;
     let spec = VectorSpec::new(base.dim(), arguments.metric, arguments.encoding)?;
     if let (true, Some(path)) = (arguments.build_only, &arguments.segment) {
@@ -375,6 +379,7 @@ fn search(index: &VectorIndex, ef: usize, arguments: &Arguments, questions: &Que
         "qps": round(count / wall.as_secs_f64(), 1), "cpu_qps": round(count * threads as f64 / cpu.as_secs_f64(), 1),
         "p50_us": quantile_us(&took, 0.5), "p99_us": quantile_us(&took, 0.99), "strategy": usual,
         "queries": best.len(), "compared": round(compared as f64 / count, 1),
+        "kernels": kernels().name(),
     });
     if arguments.filter.is_some() {
         let matching: u64 = (0..best.len()).filter_map(|at| questions.filter(at)).map(Bits::count).sum();

@@ -19,11 +19,13 @@ use crate::hnsw::matching::MatchSet;
 use crate::hnsw::search::{Beam, Walker};
 use crate::hnsw::search_limit::SearchLimit;
 use crate::hnsw::strategy::{EXACT_SCAN_COUNT, FilterPlan, MATCHING_WALK_EF_FACTOR, MIN_FILTERED_CANDIDATES};
+use crate::hnsw::twins::{NodeMatcher, TwinsView};
+use crate::hnsw::visited::Scratch;
 use crate::logged::LoggedVectors;
 use crate::quantize::LikelyScore;
 use crate::rows::{ExactQuery, RowsView};
 use crate::scorer::CodedPart;
-use crate::segment::id_set::IdSet;
+use crate::segment::id_set::{IdSet, Matcher};
 use crate::segment::{SegmentGraph, TailView, VectorSegment};
 use crate::spec::VectorSpec;
 
@@ -460,94 +462,217 @@ fn search_intact(
         }
         (filter, Some(walkable)) => {
             let filter = filter.map(|filter| (filter, members, matching));
-            walk_segment(segment, &walkable, &rows, query, filter, share, options.ef.max(share.k), top)
+            let walkable = &walkable;
+            SegmentWalk { segment, walkable, rows: &rows, query, filter, share, ef: options.ef.max(share.k) }
+                .run(top)?
         }
     };
     segment.damage()?;
     Ok(PartSearch { part: Part::Segment(at), strategy, count, matching, compared, on_device: false })
 }
 
-/// Walks a segment's graph, and rescores the best candidates from exact vectors.
-#[allow(clippy::too_many_arguments)]
-fn walk_segment(
-    segment: &VectorSegment,
-    walkable: &SegmentGraph<'_>,
-    rows: &RowsView<'_>,
-    query: &ExactQuery,
-    filter: Option<(&Bits, IdSet<'_>, u64)>,
+/// A search of one segment with a graph.
+struct SegmentWalk<'a> {
+    segment: &'a VectorSegment,
+    walkable: &'a SegmentGraph<'a>,
+    rows: &'a RowsView<'a>,
+    query: &'a ExactQuery,
+    /// The ids that may be hits, the segment's ids, and the number of those that match; `None` if all do.
+    filter: Option<(&'a Bits, IdSet<'a>, u64)>,
     share: SegmentShare,
     ef: usize,
-    top: &mut TopHits,
-) -> (Strategy, u64) {
-    let k = share.k;
-    let code = walkable.quantizer.encode_query(query.vector());
-    let walker = Walker { codes: walkable.codes, query: &code };
-    let likely = walkable.likely(query);
-    let graph = &walkable.graph;
-    segment.check_ahead();
-    segment.pool().with(|scratch| {
-        let Some((filter, members, matching)) = filter else {
-            let search_limit = SearchLimit::new(rows.spec().metric, &code, share.wanted, share.ef(ef), segment.len());
-            let compared = walker.search(graph, search_limit, scratch);
-            return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, likely, k, top));
-        };
-        let matches = MatchSet { members, filter, matcher: members.matcher(rows, filter), count: matching };
-        let search_limit = |ef| SearchLimit::new(rows.spec().metric, &code, k, ef, segment.len());
+}
+
+/// Where codes cannot tell the best from the others, the next search keeps so many times as many nodes.
+const WIDENED: usize = 8;
+
+/// Codes that are compared in the time in which a walk keeps one node more.
+const CODES_PER_KEPT: usize = 16;
+
+impl SegmentWalk<'_> {
+    /// Walks the graph, and rescores the best candidates from exact vectors. Thousands of vectors may be about as near
+    /// as the best by their codes, as twins are that differ by less than a step of the codes: then more are kept, and
+    /// at last all are compared.
+    fn run(&self, top: &mut TopHits) -> Result<(Strategy, u64)> {
+        let code = self.walkable.quantizer.encode_query(self.query.vector());
+        let walker = Walker { codes: self.walkable.codes, query: &code };
+        self.segment.check_ahead();
+        let matching = self.filter.map_or(self.segment.len() as u64, |(_, _, matching)| matching);
+        let before = top.clone();
+        let (mut times, mut compared) = (1, 0);
+        loop {
+            let walked = self.segment.pool().with(|scratch| match self.filter {
+                None => self.walk(&walker, times, scratch, top),
+                Some((filter, members, matching)) => {
+                    let (matcher, twins) = (members.matcher(self.rows, filter), self.walkable.graph.twins);
+                    let matcher = NodeMatcher { matcher, twins };
+                    let matches = MatchSet { members, filter, matcher, count: matching };
+                    self.search_matches(&walker, &matches, times, scratch, top)
+                }
+            });
+            compared += walked.compared;
+            if !walked.is_open {
+                return Ok((walked.strategy, compared));
+            }
+            top.clone_from(&before);
+            times *= WIDENED;
+            if (walked.kept * WIDENED * CODES_PER_KEPT) as u64 >= matching {
+                return self.compare_all(matching, compared, top);
+            }
+        }
+    }
+
+    fn search_limit(&self, code: &[i8], k: usize, ef: usize) -> SearchLimit {
+        SearchLimit::new(self.rows.spec().metric, code, k, ef, self.segment.len())
+    }
+
+    fn rescored<'a>(&'a self, matcher: Option<Matcher<'a>>) -> Rescored<'a> {
+        let Self { rows, query, walkable, share, .. } = self;
+        Rescored { rows, query, likely: walkable.likely(query), k: share.k, twins: walkable.graph.twins, matcher }
+    }
+
+    /// Walks over all nodes, keeping `times` as many as usual.
+    fn walk(&self, walker: &Walker<'_>, times: usize, scratch: &mut Scratch, top: &mut TopHits) -> Walked {
+        let search_limit = self.search_limit(walker.query, self.share.wanted, self.share.ef(self.ef)).widened(times);
+        let compared = walker.search(&self.walkable.graph, search_limit, scratch);
+        self.rescored(None).offer(&scratch.beam, Strategy::Walk, compared, top)
+    }
+
+    /// Searches among the matches of a filter, keeping `times` as many nodes as usual.
+    fn search_matches(
+        &self,
+        walker: &Walker<'_>,
+        matches: &MatchSet<'_>,
+        times: usize,
+        scratch: &mut Scratch,
+        top: &mut TopHits,
+    ) -> Walked {
+        let (graph, segment, rows) = (&self.walkable.graph, self.segment, self.rows);
+        let (k, ef, matching) = (self.share.k, self.ef, matches.count);
+        let rescored = self.rescored(Some(matches.matcher.matcher));
         let mut compared = 0;
         let mut plan = FilterPlan::choose(matching, segment.len() as u64, ef);
         if let FilterPlan::Collecting(budget) = plan {
             let (near, steps) = walker.descend(graph, scratch);
+            let search_limit = self.search_limit(walker.query, k, ef).widened(times);
             let (collected, done) =
-                walker.search_collecting(graph, &matches.matcher, near, search_limit(ef), budget, scratch);
+                walker.search_collecting(graph, &matches.matcher, near, search_limit, budget, scratch);
             compared += steps + collected;
             if !done {
                 plan = FilterPlan::fallback(matching, segment.len() as u64);
             }
         }
         if let FilterPlan::Matching { always } = plan {
-            let search_limit = search_limit(ef * MATCHING_WALK_EF_FACTOR).keeping(MIN_FILTERED_CANDIDATES);
-            let (walked, done) = walker.search_matching(graph, &matches, search_limit, always, scratch);
+            let search_limit = self.search_limit(walker.query, k, ef * MATCHING_WALK_EF_FACTOR);
+            let search_limit = search_limit.keeping(MIN_FILTERED_CANDIDATES).widened(times);
+            let (walked, done) = walker.search_matching(graph, matches, search_limit, always, scratch);
             compared += walked;
             if done {
-                return (Strategy::WalkMatching, compared + rescore(&scratch.found, rows, query, likely, k, top));
+                return rescored.offer(&scratch.found, Strategy::WalkMatching, compared, top);
             }
         }
-        let strategy = match plan {
-            FilterPlan::Collecting(_) => Strategy::WalkCollecting,
-            _ if matching <= EXACT_SCAN_COUNT.max(k as u64) && !segment.is_logged() => {
-                compared += flat::scan_positions(rows, query, matches.positions(), top);
-                return (Strategy::ScanMatching, compared);
+        if let FilterPlan::Collecting(_) = plan {
+            return rescored.offer(&scratch.found, Strategy::WalkCollecting, compared, top);
+        }
+        if matching <= EXACT_SCAN_COUNT.max(k as u64) && !segment.is_logged() {
+            compared += flat::scan_positions(rows, self.query, matches.positions(), top);
+            return Walked { strategy: Strategy::ScanMatching, compared, kept: 0, is_undecided: false, is_open: false };
+        }
+        let least = matching.min(EXACT_SCAN_COUNT.max(k as u64)) as usize;
+        let kept = ef.max(MIN_FILTERED_CANDIDATES).max(least).saturating_mul(times);
+        compared += walker.scan(matches.positions(), kept, scratch);
+        let is_full = scratch.found.is_full();
+        if !graph.twins.is_empty() {
+            // Twins were compared as others were.
+            scratch.found.keep_leaders(|position| graph.leader(position));
+        }
+        let walked = rescored.offer(&scratch.found, Strategy::ScanMatching, compared, top);
+        Walked { is_open: is_full && walked.is_undecided, kept, ..walked }
+    }
+
+    /// Compares all that match, by exact vectors where their codes do not rule them out.
+    fn compare_all(&self, matching: u64, compared: u64, top: &mut TopHits) -> Result<(Strategy, u64)> {
+        let (segment, rows, query) = (self.segment, self.rows, self.query);
+        let strategy = if self.filter.is_some() { Strategy::ScanMatching } else { Strategy::Scan };
+        let bounds = if matching < (segment.len() / flat::SPARSE) as u64 { None } else { segment.bounds(query)? };
+        match (self.filter, bounds) {
+            (filter, Some(bounds)) => flat::scan_coded(rows, &bounds, query, filter.map(|(filter, _, _)| filter), top),
+            (Some((filter, members, _)), None) => {
+                flat::scan_positions(rows, query, members.positions(filter), top);
             }
-            _ => {
-                let kept = ef.max(MIN_FILTERED_CANDIDATES).max(matching.min(EXACT_SCAN_COUNT.max(k as u64)) as usize);
-                compared += walker.scan(matches.positions(), kept, scratch);
-                Strategy::ScanMatching
+            (None, None) => {
+                flat::scan(rows, query, None, top);
             }
-        };
-        (strategy, compared + rescore(&scratch.found, rows, query, likely, k, top))
-    })
+        }
+        Ok((strategy, compared + matching))
+    }
 }
 
-/// Scores the best of `found` exactly, nearest by their codes first, until none of the others is likely to be among the
-/// best k.
-fn rescore(
-    found: &Beam,
-    rows: &RowsView<'_>,
-    query: &ExactQuery,
+/// The outcome of a search in a graph.
+struct Walked {
+    strategy: Strategy,
+    compared: u64,
+    /// The number of nodes that were kept.
+    kept: usize,
+    /// None of the kept nodes is unlikely to be a hit.
+    is_undecided: bool,
+    /// That, and there may be others as near that were not kept.
+    is_open: bool,
+}
+
+/// So many nodes, and so many for each hit, all likely hits by their codes, are more than there are by chance.
+const MANY_UNDECIDED: usize = 64;
+const MANY_UNDECIDED_PER_HIT: usize = 4;
+
+/// The exact vectors of candidates, with what bounds and filters them.
+struct Rescored<'a> {
+    rows: &'a RowsView<'a>,
+    query: &'a ExactQuery,
     likely: LikelyScore,
     k: usize,
-    top: &mut TopHits,
-) -> u64 {
-    let mut to_come = found.nodes().map(|(position, _)| position as usize);
-    to_come.by_ref().take(query.ahead()).for_each(|position| query.prefetch(rows, position));
-    let mut scored = 0;
-    for (position, distance) in found.nodes() {
-        if scored >= k as u64 && top.threshold().is_some_and(|threshold| likely.most(distance) < threshold) {
-            break;
+    /// The twins of candidates, which are candidates, too.
+    twins: TwinsView<'a>,
+    /// Tests twins, if not all match.
+    matcher: Option<Matcher<'a>>,
+}
+
+impl Rescored<'_> {
+    /// Scores the best of `found` exactly, nearest by their codes first, until none of the others is likely to be among
+    /// the best k. `compared` distances were computed before.
+    fn offer(&self, found: &Beam, strategy: Strategy, compared: u64, top: &mut TopHits) -> Walked {
+        let Self { rows, query, likely, k, .. } = self;
+        let mut to_come = found.nodes().map(|(position, _)| position as usize);
+        to_come.by_ref().take(query.ahead()).for_each(|position| query.prefetch(rows, position));
+        let (mut scored, mut nodes, mut is_undecided) = (0, 0, true);
+        for (node, distance) in found.nodes() {
+            if scored >= *k as u64 && top.threshold().is_some_and(|threshold| likely.most(distance) < threshold) {
+                is_undecided = false;
+                break;
+            }
+            nodes += 1;
+            to_come.next().into_iter().for_each(|position| query.prefetch(rows, position));
+            let twins = self.twins.of(node);
+            if twins.is_empty() {
+                self.score(node, top);
+                scored += 1;
+                continue;
+            }
+            let matching = |position: &u32| self.matcher.is_none_or(|matcher| matcher.matches(*position));
+            // Of equal vectors the newest are the hits.
+            let same = twins.same_newest_first().chain([node]).filter(matching).take(*k);
+            for position in same.chain(twins.others().filter(matching)) {
+                self.score(position, top);
+                scored += 1;
+            }
         }
-        to_come.next().into_iter().for_each(|position| query.prefetch(rows, position));
-        top.push(Hit { id: rows.id(position as usize), score: query.score(rows, position as usize) });
-        scored += 1;
+        // Of a few more than k nodes, all are scored anyway.
+        is_undecided &= nodes >= MANY_UNDECIDED.max(MANY_UNDECIDED_PER_HIT * k);
+        let is_open = is_undecided && found.is_full();
+        Walked { strategy, compared: compared + scored, kept: nodes, is_undecided, is_open }
     }
-    scored
+
+    fn score(&self, position: u32, top: &mut TopHits) {
+        let (rows, position) = (self.rows, position as usize);
+        top.push(Hit { id: rows.id(position), score: self.query.score(rows, position) });
+    }
 }

@@ -34,6 +34,7 @@ use crate::write::transaction::Transaction;
 use crate::{Error, ItemId, Result};
 use fault::{Failure, Fault};
 use past::Past;
+use statements::ClaimsOfItems;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -120,6 +121,7 @@ struct Import<'i> {
     options: &'i ImportOptions,
     transaction: Option<Transaction<'i>>,
     past: Past,
+    claims: ClaimsOfItems,
     /// Episodes whose open page reached its limit, by number.
     due: BTreeSet<u32>,
     /// Recalls and themes without a text that no `redact` line has explained yet, with their keys.
@@ -153,6 +155,7 @@ impl<'i> Import<'i> {
             options,
             transaction: None,
             past: Past::new(database),
+            claims: ClaimsOfItems::default(),
             due: BTreeSet::new(),
             wordless: BTreeMap::new(),
             missing: HashMap::new(),
@@ -275,6 +278,8 @@ impl<'i> Import<'i> {
     }
 
     fn skip(&mut self, made: Option<String>, number: u64, error: Error) {
+        // What the line wrote may have been undone, so that numbers are given again.
+        self.claims = ClaimsOfItems::default();
         self.report.skipped += 1;
         self.report.errors.push(error);
         if let Some(made) = made {

@@ -33,10 +33,20 @@ use std::sync::OnceLock;
 
 use half::f16;
 
-/// The kernels of this machine.
+/// The variable of the environment that names a table, such as `avx2`, so that slower tables can be measured on a
+/// machine that has faster ones. A name that the machine has no table of changes nothing; [`Kernels::name`] tells the
+/// table.
+pub const WANTED: &str = "HOLOTYPE_KERNELS";
+
+/// The kernels of this machine: the fastest, or those that [`WANTED`] names.
 pub fn kernels() -> &'static Kernels {
     static TABLE: OnceLock<Kernels> = OnceLock::new();
-    TABLE.get_or_init(|| available().swap_remove(0))
+    TABLE.get_or_init(|| {
+        let mut tables = available();
+        let wanted = std::env::var(WANTED).ok();
+        let at = wanted.and_then(|name| tables.iter().position(|table| table.name == name));
+        tables.swap_remove(at.unwrap_or(0))
+    })
 }
 
 /// Every table that this machine can run, the fastest first.

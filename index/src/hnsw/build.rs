@@ -17,12 +17,13 @@
 
 use std::sync::PoisonError;
 
-use super::graph::{Graph, GraphView, Level, LevelView, reach};
+use super::connect::connect;
+use super::graph::{Graph, GraphView, Level, LevelView};
 use super::neighbours::{NeighbourSource, SMALLER_BEAM, TOGETHER};
 use super::params::{BuildOptions, Params, Progress};
 use super::search::Walker;
-use super::search_limit::SearchLimit;
 use super::select::{Candidate, select_neighbors};
+use super::twins::Twins;
 use super::visited::Scratch;
 use crate::error::Result;
 use crate::quantize::Codes;
@@ -35,21 +36,19 @@ const ALONE: usize = if cfg!(feature = "shuttle") { 8 } else { 256 };
 /// Nodes per work item of a thread.
 const BATCH: usize = if cfg!(feature = "shuttle") { 2 } else { 32 };
 
-/// Candidates tried to attach an unreachable node.
-const REPAIR_EF: usize = 64;
-
 /// The nodes of a graph under construction.
 #[derive(Clone, Copy)]
 pub(crate) struct Nodes<'a> {
     pub(crate) codes: Codes<'a>,
     pub(crate) ids: &'a [u32],
+    pub(crate) twins: &'a Twins,
     /// Exact neighbours of new nodes, if they are found faster than by walks.
     pub(crate) neighbours: Option<&'a NeighbourSource<'a>>,
 }
 
 /// Nodes that are linked last, and a callback that uses the graph without them.
 pub(crate) struct HoldOut<'a> {
-    /// Ascending; all of them on level 0 only.
+    /// Ascending; all of them on level 0 only, without twins.
     pub(crate) positions: &'a [u32],
     pub(crate) without: &'a mut dyn FnMut(&GraphView<'_>) -> Result<()>,
 }
@@ -91,8 +90,12 @@ pub(crate) fn extend(
     let mut build = Build::new(nodes, params);
     let back = held.as_ref().map_or(&[][..], |held| held.positions);
     // Held-out nodes are removed from the base graph and added as new nodes.
-    let kept = |position: &u32| if back.binary_search(position).is_ok() { NO_LINK } else { *position };
-    let kept: Vec<u32> = base.kept.iter().map(kept).collect();
+    let mut kept = leaders_kept(base, nodes.twins);
+    for position in &mut kept {
+        if back.binary_search(position).is_ok() {
+            *position = NO_LINK;
+        }
+    }
     let mut old = vec![false; nodes.ids.len()];
     for position in kept.iter().filter(|position| **position != NO_LINK) {
         old[*position as usize] = true;
@@ -100,6 +103,23 @@ pub(crate) fn extend(
     build.adopt(&Base { graph: base.graph, kept: &kept });
     build.grow_all(|position| !old[position as usize], held, options)?;
     Ok(build.finish())
+}
+
+/// The node that takes the place of each node of `base`, or [`NO_LINK`] if there is none. The links of a leader that is
+/// dropped are those of its first twin that is kept. A node that lost its twins to another scale of codes is not one of
+/// them: it is linked anew.
+fn leaders_kept(base: &Base<'_>, twins: &Twins) -> Vec<u32> {
+    let leader = |position: u32| if position == NO_LINK { NO_LINK } else { twins.leader(position) };
+    let mut kept: Vec<u32> = base.kept.iter().map(|position| leader(*position)).collect();
+    for (old, twin) in base.graph.twins.pairs() {
+        let heir = kept[twin as usize];
+        if kept[old as usize] == NO_LINK {
+            kept[old as usize] = heir;
+        }
+    }
+    // The list of a twin is none.
+    base.graph.twins.pairs().for_each(|(_, twin)| kept[twin as usize] = NO_LINK);
+    kept
 }
 
 /// A level under construction.
@@ -191,6 +211,7 @@ struct Workspace {
 
 struct Build<'a> {
     codes: Codes<'a>,
+    twins: &'a Twins,
     neighbours: Option<&'a NeighbourSource<'a>>,
     /// True for each node that has its links; kept for neighbour lists only.
     linked: Vec<AtomicBool>,
@@ -204,8 +225,9 @@ struct Build<'a> {
 
 impl<'a> Build<'a> {
     fn new(nodes: &Nodes<'a>, params: Params) -> Self {
-        let Nodes { codes, ids, neighbours } = *nodes;
-        let tops: Vec<u8> = ids.iter().map(|id| params.level(*id) as u8).collect();
+        let Nodes { codes, ids, twins, neighbours } = *nodes;
+        let top = |(position, id)| if twins.leader(position) == position { params.level(id) as u8 } else { 0 };
+        let tops: Vec<u8> = (0..).zip(ids.iter().copied()).map(top).collect();
         let top = tops.iter().copied().max().unwrap_or(0);
         let mut levels = vec![LevelBuilder::new(ids.len(), params.m0 + params.m0 / 4, params.m0)];
         for level in 1..=top {
@@ -218,7 +240,7 @@ impl<'a> Build<'a> {
             levels.push(level_builder);
         }
         let linked = neighbours.iter().flat_map(|_| ids).map(|_| AtomicBool::new(false)).collect();
-        Self { codes, neighbours, linked, params, tops, levels, entry: None }
+        Self { codes, twins, neighbours, linked, params, tops, levels, entry: None }
     }
 
     fn top(&self, position: u32) -> usize {
@@ -240,7 +262,8 @@ impl<'a> Build<'a> {
         options: &BuildOptions<'_>,
     ) -> Result<()> {
         let back = held.as_ref().map_or(&[][..], |held| held.positions);
-        let first = (0..self.tops.len() as u32).filter(|at| new(*at) && back.binary_search(at).is_err());
+        let is_node = |at: &u32| self.twins.leader(*at) == *at && back.binary_search(at).is_err();
+        let first = (0..self.tops.len() as u32).filter(|at| new(*at) && is_node(at));
         let order = self.by_level(first);
         let total = order.len() + back.len();
         self.grow(&order, 0, total, options)?;
@@ -369,7 +392,8 @@ impl<'a> Build<'a> {
 
     /// Adds the linked ones of a node's exact neighbours to its candidates on level 0, where positions are indexes.
     fn add_exact(&self, position: u32, exact: &[u32], work: &mut Workspace) {
-        let linked = exact.iter().copied().filter(|at| self.linked[*at as usize].load(Ordering::Relaxed));
+        let leaders = exact.iter().map(|at| self.twins.leader(*at));
+        let linked = leaders.filter(|at| *at != position && self.linked[*at as usize].load(Ordering::Relaxed));
         self.gather(&self.levels[0], position, linked, work);
         work.candidates.dedup_by_key(|candidate| candidate.index);
     }
@@ -440,15 +464,16 @@ impl<'a> Build<'a> {
             let old = base.graph.level(level);
             for index in 0..old.len() as u32 {
                 let position = base.kept[old.position(index) as usize];
-                if position != NO_LINK {
+                // Of two nodes that are one now, the later one gives its links.
+                if position != NO_LINK && level <= self.top(position) {
                     self.note_linked(position);
-                    self.adopt_node(level_builder, old, base.kept, index, position, &mut work);
+                    self.adopt_node((level, level_builder), old, base.kept, index, position, &mut work);
                 }
             }
         }
         let kept_level = |position: u32| (position, self.top(position));
         let entry = base.kept[base.graph.entry as usize];
-        self.entry = if entry == NO_LINK {
+        self.entry = if entry == NO_LINK || self.top(entry) < base.graph.top() {
             let kept = base.kept.iter().filter(|position| **position != NO_LINK);
             kept.map(|position| kept_level(*position)).max_by_key(|(_, level)| *level)
         } else {
@@ -458,7 +483,7 @@ impl<'a> Build<'a> {
 
     fn adopt_node(
         &self,
-        level_builder: &LevelBuilder,
+        (level, level_builder): (usize, &LevelBuilder),
         old: LevelView<'_>,
         kept: &[u32],
         old_index: u32,
@@ -468,17 +493,22 @@ impl<'a> Build<'a> {
         let index = level_builder.index_of(position);
         let new_index = |old_index: &u32| {
             let position = kept[old.position(*old_index) as usize];
-            (position != NO_LINK).then(|| level_builder.index_of(position))
+            let is_there = position != NO_LINK && level <= self.top(position);
+            is_there.then(|| level_builder.index_of(position))
         };
         let links = old.links(old_index);
         let mut reachable: Vec<u32> = links.iter().filter_map(new_index).collect();
-        if reachable.len() == links.len() {
+        // Nodes that became one leave a link to itself, or two to one other.
+        let is_sound =
+            || (0..reachable.len()).all(|at| reachable[at] != index && !reachable[..at].contains(&reachable[at]));
+        if reachable.len() == links.len() && (self.twins.is_empty() || is_sound()) {
             level_builder.write(index, reachable.into_iter());
             return;
         }
         let lost = links.iter().filter(|link| new_index(link).is_none());
         let beyond = lost.flat_map(|link| old.links(*link).iter().filter_map(new_index));
-        reachable.extend(beyond.filter(|other| *other != index));
+        reachable.extend(beyond);
+        reachable.retain(|other| *other != index);
         reachable.sort_unstable();
         reachable.dedup();
         work.candidates.clear();
@@ -500,9 +530,11 @@ impl<'a> Build<'a> {
         let mut work = Workspace::default();
         let mut graph = Graph::new(self.params.m, self.params.m0, entry, Vec::new());
         for (level, level_builder) in self.levels.iter().enumerate().take(top + 1) {
-            let links = self.final_links(level_builder, &mut work);
+            let mut links = self.final_links(level_builder, &mut work);
             if level == 0 {
+                self.twins.pairs().for_each(|(leader, twin)| links[twin as usize * level_builder.keep] = leader);
                 graph.links = links;
+                graph.twins = self.twins.clone().into_pairs();
             } else {
                 graph.push_level(&level_builder.positions, &level_builder.down, &links);
             }
@@ -535,49 +567,6 @@ fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes every node reachable from the entry point along links of level 0.
-///
-/// An unreachable node is linked from the nearest reachable node with a free slot. Without a free slot, it replaces the
-/// last link of the nearest node and links to the displaced node itself, so reachable nodes stay reachable.
-fn connect(graph: &mut Graph, codes: Codes<'_>, scratch: &mut Scratch) {
-    let mut reached = vec![false; codes.len()];
-    reach(&graph.view().ground(), graph.entry, &mut reached);
-    for node in 0..codes.len() as u32 {
-        if reached[node as usize] {
-            continue;
-        }
-        let walker = Walker { codes, query: codes.code(node) };
-        walker.search(&graph.view(), SearchLimit::whole(REPAIR_EF), scratch);
-        let near: Vec<u32> =
-            scratch.beam.nodes().map(|(near, _)| near).filter(|near| reached[*near as usize]).collect();
-        hang(graph, node, &near);
-        reach(&graph.view().ground(), node, &mut reached);
-    }
-}
-
-/// Links `node` from one of `near`, or from the entry point.
-fn hang(graph: &mut Graph, node: u32, near: &[u32]) {
-    let width = graph.m0;
-    let free = |links: &[u32], from: u32| {
-        let list = &links[from as usize * width..][..width];
-        list.iter().position(|link| *link == NO_LINK)
-    };
-    for from in near {
-        if let Some(free) = free(&graph.links, *from) {
-            graph.links[*from as usize * width + free] = node;
-            return;
-        }
-    }
-    let from = near.first().copied().unwrap_or(graph.entry);
-    let place = from as usize * width + free(&graph.links, from).unwrap_or(width - 1);
-    let displaced = std::mem::replace(&mut graph.links[place], node);
-    let own = &mut graph.links[node as usize * width..][..width];
-    if displaced != NO_LINK && !own.contains(&displaced) {
-        let place = own.iter().position(|link| *link == NO_LINK).unwrap_or(width - 1);
-        own[place] = displaced;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -586,8 +575,10 @@ mod tests {
 
     const DIM: usize = 8;
 
+    static NONE: Twins = Twins::NONE;
+
     fn nodes<'a>(codes: Codes<'a>, ids: &'a [u32]) -> Nodes<'a> {
-        Nodes { codes, ids, neighbours: None }
+        Nodes { codes, ids, twins: &NONE, neighbours: None }
     }
 
     fn params() -> Params {

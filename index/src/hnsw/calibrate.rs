@@ -14,6 +14,7 @@ use super::graph::GraphView;
 use super::params::{BuildOptions, Params};
 use super::search::Walker;
 use super::search_limit::SearchLimit;
+use super::twins::Twins;
 use super::visited::Scratch;
 use crate::error::Result;
 use crate::hit::{Hit, TopHits};
@@ -63,11 +64,13 @@ impl<'a> Coded<'a> {
     }
 }
 
-/// The positions that are held out, ascending. They are of nodes on level 0 only, so that upper levels are complete.
-pub(crate) fn held_back(ids: &[u32], params: &Params) -> Vec<u32> {
+/// The positions that are held out, ascending. They are of nodes on level 0 only, so that upper levels are complete,
+/// and without twins.
+pub(crate) fn held_back(ids: &[u32], params: &Params, twins: &Twins) -> Vec<u32> {
     let wanted = QUESTIONS.min(ids.len() / ONE_IN);
     let mut positions: Vec<u32> = sample_positions(ids.len(), wanted).map(|at| at as u32).collect();
-    positions.retain(|position| params.level(ids[*position as usize]) == 0);
+    let is_single = |at: u32| twins.leader(at) == at && twins.view().of(at).is_empty();
+    positions.retain(|position| params.level(ids[*position as usize]) == 0 && is_single(*position));
     positions.sort_unstable();
     positions.dedup();
     positions
@@ -174,8 +177,17 @@ impl Question {
     ) -> usize {
         let search_limit = SearchLimit::new(rows.spec().metric, &self.code, K, ef, rows.len());
         Walker { codes, query: &self.code }.search(graph, search_limit, scratch);
-        let scores = scratch.beam.nodes().map(|(position, _)| self.query.score(rows, position as usize));
-        scores.filter(|score| *score >= self.least).count().min(self.count)
+        let is_near = |position: &u32| self.query.score(rows, *position as usize) >= self.least;
+        let mut found = 0;
+        for (node, _) in scratch.beam.nodes() {
+            let twins = graph.twins.of(node);
+            found += if is_near(&node) { 1 + twins.same_newest_first().take(self.count).count() } else { 0 };
+            found += twins.others().filter(is_near).take(self.count).count();
+            if found >= self.count {
+                break;
+            }
+        }
+        found.min(self.count)
     }
 }
 
@@ -226,7 +238,7 @@ mod tests {
         let params = Params { m: 16, m0: 32, ef_construction: 100, seed: 7 };
         for (count, most) in [(1usize, 0usize), (31, 0), (640, 20), (100_000, 512)] {
             let ids: Vec<u32> = (5..5 + count as u32).collect();
-            let held = held_back(&ids, &params);
+            let held = held_back(&ids, &params, &Twins::NONE);
             assert!(held.len() <= most && held.len() * 4 >= most * 3, "{} of {count}", held.len());
             assert!(held.is_sorted_by(|a, b| a < b));
             assert!(held.iter().all(|position| params.level(ids[*position as usize]) == 0));

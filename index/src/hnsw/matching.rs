@@ -13,16 +13,17 @@ use super::search_limit::SearchLimit;
 use super::strategy::{
     LINK_PROBES, LINKS_PER_MATCHING_LINK, MATCHES_PER_SAMPLE, MAX_BRIDGES, MAX_SAMPLES, SAMPLES_PER_NEAR_MATCH,
 };
+use super::twins::NodeMatcher;
 use super::visited::Scratch;
 use crate::bitmap::Bits;
-use crate::segment::id_set::{IdSet, Matcher, Positions};
+use crate::segment::id_set::{IdSet, Positions};
 
 /// The nodes that match a filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MatchSet<'a> {
     pub(crate) members: IdSet<'a>,
     pub(crate) filter: &'a Bits,
-    pub(crate) matcher: Matcher<'a>,
+    pub(crate) matcher: NodeMatcher<'a>,
     /// Their number.
     pub(crate) count: u64,
 }
@@ -34,8 +35,9 @@ impl<'a> MatchSet<'a> {
     }
 
     /// True if enough links of a few matches lead to other matches.
-    fn are_linked(&self, ground: &LevelView<'_>) -> bool {
-        let few: Vec<u32> = self.members.firsts(self.filter, LINK_PROBES).collect();
+    fn are_linked(&self, graph: &GraphView<'_>, ground: &LevelView<'_>) -> bool {
+        let firsts = self.members.firsts(self.filter, LINK_PROBES);
+        let few: Vec<u32> = firsts.map(|position| graph.leader(position)).collect();
         few.iter().for_each(|node| ground.prefetch(*node));
         let (mut links, mut matching) = (0, 0);
         for node in few {
@@ -73,11 +75,16 @@ impl Walker<'_> {
         scratch: &mut Scratch,
     ) -> (u64, bool) {
         let ground = graph.ground();
-        let linked = matches.are_linked(&ground);
+        let linked = matches.are_linked(graph, &ground);
         if !always && !linked {
             return (0, false);
         }
         matches.sample(&mut scratch.nodes);
+        if !graph.twins.is_empty() {
+            scratch.nodes.iter_mut().for_each(|node| *node = graph.leader(*node));
+            scratch.nodes.sort_unstable();
+            scratch.nodes.dedup();
+        }
         let mut compared = self.compare(&ground, scratch);
         scratch.beam.reset(search_limit.limit);
         scratch.beam.gather(&scratch.nodes, &scratch.distances);
@@ -116,7 +123,7 @@ impl Walker<'_> {
 /// Finds matching nodes near a match.
 struct StepOver<'a> {
     ground: LevelView<'a>,
-    matcher: Matcher<'a>,
+    matcher: NodeMatcher<'a>,
     /// True if matches are linked to each other.
     linked: bool,
 }

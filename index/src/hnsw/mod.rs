@@ -10,12 +10,14 @@
 //! - A node's level is a hash of its id, so it survives merges. Nodes are linked highest level first, so the entry
 //!   point never changes during a build.
 //! - A walk for the best k stops early if the remaining nodes are too far away ([`search_limit`]).
+//! - Vectors with equal codes are one node ([`twins`]).
 //! - The build links unreachable nodes to the graph at its end ([`build`]).
 //!
 //! Graph code knows positions and codes, never files or ids.
 
 pub(crate) mod build;
 pub(crate) mod calibrate;
+mod connect;
 pub(crate) mod graph;
 pub(crate) mod matching;
 pub(crate) mod neighbours;
@@ -24,4 +26,5 @@ pub(crate) mod search;
 pub(crate) mod search_limit;
 mod select;
 pub(crate) mod strategy;
+pub(crate) mod twins;
 pub(crate) mod visited;

@@ -13,9 +13,10 @@ use std::cmp::Reverse;
 use super::graph::{GraphView, Level};
 use super::search_limit::{DistanceBound, SearchLimit};
 use super::strategy::CostBudget;
+use super::twins::NodeMatcher;
 use super::visited::Scratch;
 use crate::quantize::Codes;
-use crate::segment::id_set::{Matcher, Positions};
+use crate::segment::id_set::Positions;
 
 /// A distance and a node as one number that sorts by distance, then node. The lowest bit is free for a flag.
 #[inline]
@@ -153,6 +154,18 @@ impl Beam {
         key < self.end && (self.keys.len() < self.limit || self.keys.last().is_some_and(|last| key < *last))
     }
 
+    /// True if it keeps as many nodes as it may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.keys.len() >= self.limit
+    }
+
+    /// Replaces each node by `leader` of it, keeping each once.
+    pub(crate) fn keep_leaders(&mut self, leader: impl Fn(u32) -> u32) {
+        self.keys.iter_mut().for_each(|kept| *kept = key(distance_of(*kept), leader(node_of(*kept))));
+        self.keys.sort_unstable();
+        self.keys.dedup();
+    }
+
     /// The nodes with their distances, nearest first.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = (u32, i32)> + '_ {
         self.keys.iter().map(|key| (node_of(*key), distance_of(*key)))
@@ -276,7 +289,7 @@ impl Walker<'_> {
     pub(crate) fn search_collecting(
         &self,
         graph: &GraphView<'_>,
-        matcher: &Matcher<'_>,
+        matcher: &NodeMatcher<'_>,
         near: u32,
         search_limit: SearchLimit,
         budget: CostBudget,
@@ -350,7 +363,7 @@ impl MatchRate {
 }
 
 /// Puts the compared nodes on the frontier, and the matching ones into `found`.
-fn collect(matcher: &Matcher<'_>, scratch: &mut Scratch, met: &mut MatchRate) {
+fn collect(matcher: &NodeMatcher<'_>, scratch: &mut Scratch, met: &mut MatchRate) {
     for (node, distance) in scratch.nodes.iter().zip(&scratch.distances) {
         let key = key(*distance, *node);
         if !scratch.found.takes(key) {

@@ -15,12 +15,13 @@
 //!
 //! Such a walk keeps up to 4 ef nodes. Distances are Euclidean: between codes under l2; under cosine, where all codes
 //! are about as long as the query's, from d^2 = 2 |q|^2 - 2 q x. Distances below the rounding error of codes count as
-//! equal.
+//! equal: a walk does not end before what rounding may have moved behind the k-th best.
 //!
 //! Two cases use plain beam search: the dot metric, which is not a distance, and ef at or above the number of nodes,
 //! which asks for an exhaustive walk.
 
 use super::search::{distance_of, key};
+use crate::quantize::STANDARD_ERRORS;
 use crate::spec::Metric;
 
 const SLACK_PER_E_FOLD: f64 = 0.048;
@@ -48,6 +49,16 @@ pub(super) struct DistanceBound {
     origin: f64,
     /// The smallest meaningful squared distance, half of it under cosine: the rounding error of codes.
     least: f64,
+    error: RoundingError,
+}
+
+/// How far rounding is likely to have moved a node behind the k-th best.
+#[derive(Clone, Copy, Debug)]
+enum RoundingError {
+    /// A number of code steps.
+    OfDistance(f64),
+    /// Of the distance of codes under cosine.
+    OfProduct(f64),
 }
 
 impl SearchLimit {
@@ -60,11 +71,16 @@ impl SearchLimit {
         let slack = SLACK_PER_E_FOLD * (ef as f64 / (NO_SLACK * k as f64)).ln();
         // Rounding moves a component of either code by at most 0.5, typically by 0.3.
         let (stretch, least) = ((1.0 + slack.max(0.0)).powi(2), query.len() as f64);
+        let rounded = f64::from(STANDARD_ERRORS) * (2.0f64 / 12.0).sqrt();
         let bound = match metric {
-            Metric::L2 => DistanceBound { k, stretch, origin: 0.0, least },
+            Metric::L2 => {
+                let error = RoundingError::OfDistance(2.0 * rounded);
+                DistanceBound { k, stretch, origin: 0.0, least, error }
+            }
             Metric::Cosine => {
                 let squared: i64 = query.iter().map(|component| i64::from(*component).pow(2)).sum();
-                DistanceBound { k, stretch, origin: squared as f64, least: least / 2.0 }
+                let error = RoundingError::OfProduct(rounded * (squared as f64).sqrt());
+                DistanceBound { k, stretch, origin: squared as f64, least: least / 2.0, error }
             }
             Metric::Dot => return Self::whole(ef),
         };
@@ -74,6 +90,11 @@ impl SearchLimit {
     /// The same limit, keeping at least `count` nodes.
     pub(crate) fn keeping(self, count: usize) -> Self {
         Self { limit: self.limit.max(count), ..self }
+    }
+
+    /// The same limit, keeping `times` as many nodes.
+    pub(crate) fn widened(self, times: usize) -> Self {
+        Self { limit: self.limit.saturating_mul(times), ..self }
     }
 
     /// The limit of a plain beam search, which ends when all `ef` nodes are expanded.
@@ -106,7 +127,12 @@ impl DistanceBound {
     /// The exclusive upper bound of keys, given the key of the k-th best.
     fn stretched(&self, kth: u64) -> u64 {
         let squared = (f64::from(distance_of(kth)) + self.origin).max(self.least);
-        let furthest = (squared * self.stretch - self.origin).ceil().min(f64::from(i32::MAX - 1)) as i32;
+        let moved = match self.error {
+            RoundingError::OfDistance(steps) => (squared.sqrt() + steps).powi(2),
+            RoundingError::OfProduct(error) => squared + error,
+        };
+        let furthest = (squared * self.stretch).max(moved) - self.origin;
+        let furthest = furthest.ceil().min(f64::from(i32::MAX - 1)) as i32;
         key(furthest + 1, 0)
     }
 }
@@ -117,6 +143,9 @@ mod tests {
 
     /// More than any ef.
     const COUNT: usize = usize::MAX;
+
+    /// Four standard errors of two rounded components.
+    const ROUNDED: f64 = 4.0 * 0.408_248_290_463_863;
 
     /// The furthest distance that is let in, when the k-th best has that one.
     fn furthest(search_limit: &SearchLimit, kth: i32) -> i32 {
@@ -129,9 +158,9 @@ mod tests {
     #[test]
     fn the_bound_is_a_distance_further_by_the_slack() {
         let query = [100i8, -20, 30];
-        // No slack for ef = k; 0.048 ln(8 / 1.2) for eight times as many.
+        // No slack for ef = k, but what rounding may have moved; 0.048 ln(8 / 1.2) for eight times as many.
         let plain = SearchLimit::new(Metric::L2, &query, 10, 10, COUNT);
-        assert_eq!(furthest(&plain, 10_000), 10_000);
+        assert_eq!(furthest(&plain, 10_000), (100.0 + 2.0 * ROUNDED).powi(2).ceil() as i32);
         let wide = SearchLimit::new(Metric::L2, &query, 10, 80, COUNT);
         let slack: f64 = 0.048 * (8.0f64 / 1.2).ln();
         assert_eq!(furthest(&wide, 10_000), ((1.0 + slack).powi(2) * 10_000.0).ceil() as i32);
@@ -157,9 +186,13 @@ mod tests {
     #[test]
     fn what_rounding_may_have_moved_is_let_in() {
         let query = [10i8; 384];
-        assert_eq!(furthest(&SearchLimit::new(Metric::L2, &query, 10, 10, COUNT), 0), 384);
+        assert_eq!(
+            furthest(&SearchLimit::new(Metric::L2, &query, 10, 10, COUNT), 0),
+            (384f64.sqrt() + 2.0 * ROUNDED).powi(2).ceil() as i32
+        );
         let squared = 384 * 100;
-        assert_eq!(furthest(&SearchLimit::new(Metric::Cosine, &query, 10, 10, COUNT), -squared), 192 - squared);
+        let moved = (192.0 + ROUNDED * f64::from(squared).sqrt()).ceil() as i32;
+        assert_eq!(furthest(&SearchLimit::new(Metric::Cosine, &query, 10, 10, COUNT), -squared), moved - squared);
     }
 
     #[test]

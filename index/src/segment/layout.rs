@@ -17,6 +17,7 @@
 //! | `MEAN` | dim * f32: subtracted before coding | with scan codes, metric l2 |
 //! | `LNK0` | count * m0 * u32: positions linked at level 0, padded with `u32::MAX` | with a graph |
 //! | `UPPR` | the levels above 0, lowest first, see below | with a graph |
+//! | `TWIN` | pairs of u32: a leader and a twin of it, ascending, see below | with a graph |
 //! | `MEMB` | the ids as a set, see below | with a graph, unless the ids are consecutive |
 //! | `SUMS` | u32 CRC32s of the blocks of other sections, see below | with a graph |
 //! | `CALB` | pairs of u32 ef and f32 recall@10, ascending, measured at the build on held-out vectors | with a graph |
@@ -51,6 +52,10 @@
 //! the first l of the numbers (2^64 - 1) / m, that / m, and so on, divisions rounded down. mix is the generator
 //! splitmix64: its finaliser after adding 0x9e3779b97f4a7c15. No node is above level 31. Merges rely on that.
 //!
+//! Of vectors with equal codes only the first is linked; it is the leader, and the others are its twins. The list of a
+//! twin in `LNK0` holds its leader only. In `TWIN` the highest bit of a twin is set if its exact vector is another than
+//! that of its leader.
+//!
 //! `SIGN` has a bit for each component: 1 if it is above that of the mean in `SEST`. Component i is bit i % 64 of word
 //! i / 64, a u64. Of every eight vectors the first words stand together, then the second words, and so on. With the
 //! factor f of a vector x and its signs s, 1 or -1, the dot product of x and a query q is estimated as
@@ -84,6 +89,7 @@ pub(crate) const CODE_ERRORS: [u8; 4] = *b"CERR";
 pub(crate) const MEAN: [u8; 4] = *b"MEAN";
 pub(crate) const LINKS: [u8; 4] = *b"LNK0";
 pub(crate) const UPPER: [u8; 4] = *b"UPPR";
+pub(crate) const TWINS: [u8; 4] = *b"TWIN";
 pub(crate) const MEMBERS: [u8; 4] = *b"MEMB";
 pub(crate) const SUMS: [u8; 4] = *b"SUMS";
 pub(crate) const CALIBRATION: [u8; 4] = *b"CALB";

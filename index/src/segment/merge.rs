@@ -212,6 +212,7 @@ impl Content {
             (layout::MEAN, is_coded && spec.metric == Metric::L2),
             (layout::LINKS, is_graph),
             (layout::UPPER, is_graph),
+            (layout::TWINS, is_graph),
             (layout::MEMBERS, self.has_members),
             (layout::SUMS, is_graph),
             (layout::CALIBRATION, is_graph),
@@ -301,6 +302,7 @@ fn finish(mut file: MergedFile<'_>, base: Option<&(Extended<'_>, Params)>, parts
             ]);
             file.append(layout::LINKS, &graph.links)?;
             file.append(layout::UPPER, &graph.upper)?;
+            file.append(layout::TWINS, &graph.twins)?;
             if let Some(members) = members {
                 file.append(layout::MEMBERS, &members.encode())?;
             }

@@ -21,6 +21,7 @@ use crate::hnsw::build::Base;
 use crate::hnsw::calibrate::{Measured, ef_for};
 use crate::hnsw::graph::{GraphView, UpperLevel};
 use crate::hnsw::params::Params;
+use crate::hnsw::twins::{Pair, TwinsView};
 use crate::hnsw::visited::Pool;
 use crate::logged::{LoggedRows, LoggedVectors, Places, StandIn};
 use crate::quantize::{CodeBounds, CodeErrors, Codes, LikelyScore, Quantizer};
@@ -328,6 +329,7 @@ impl VectorSegment {
             upper: self.large(layout::UPPER, "UPPR")?,
             upper_guard,
             levels: &parts.levels,
+            twins: TwinsView::new(self.array(layout::TWINS, "TWIN")?),
         };
         Ok(Some(SegmentGraph { params: params(head), quantizer, codes, longest: self.head.longest, graph }))
     }
@@ -452,6 +454,7 @@ impl VectorSegment {
         }
         let sums: &[u32] = self.array(layout::SUMS, "SUMS")?;
         self.expect_len("SUMS", sums.len(), blocks)?;
+        TwinsView::check(self.array::<Pair>(layout::TWINS, "TWIN")?, self.len())?;
         let calibration: &[u32] = self.array(layout::CALIBRATION, "CALB")?;
         let (calibration, rest) = calibration.as_chunks::<2>();
         if !rest.is_empty() {
@@ -512,7 +515,8 @@ impl VectorSegment {
         levels: &'a [UpperLevel],
     ) -> GraphView<'a> {
         let (m, m0, entry) = (head.m as usize, head.m0 as usize, head.entry);
-        GraphView { m, m0, entry, links: &[], guard: None, upper, upper_guard, levels }
+        let twins = TwinsView::default();
+        GraphView { m, m0, entry, links: &[], guard: None, upper, upper_guard, levels, twins }
     }
 
     fn expect_len(&self, section: &'static str, found: usize, expected: usize) -> Result<()> {

@@ -10,6 +10,7 @@ use crate::hnsw::calibrate::{self, Coded, Measured};
 use crate::hnsw::graph::{Graph, GraphView};
 use crate::hnsw::neighbours::NeighbourSource;
 use crate::hnsw::params::{BuildOptions, Params};
+use crate::hnsw::twins::Twins;
 use crate::quantize::{CodeErrors, Codes, CodingErrors, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
@@ -94,9 +95,10 @@ pub(super) fn link(
 ) -> Result<(Graph, Vec<Measured>)> {
     let ids = coded.rows.ids();
     let neighbours = NeighbourSource::of(*coded, options.scorer, 2 * params.m0);
-    let nodes = Nodes { codes: coded.codes, ids, neighbours: neighbours.as_ref() };
+    let twins = Twins::find(&coded.codes, &coded.rows);
+    let nodes = Nodes { codes: coded.codes, ids, twins: &twins, neighbours: neighbours.as_ref() };
     let kept = extended.and_then(|extended| extended.calibration_for(ids.len()));
-    let positions = if kept.is_none() { calibrate::held_back(ids, &params) } else { Vec::new() };
+    let positions = if kept.is_none() { calibrate::held_back(ids, &params, &twins) } else { Vec::new() };
     let mut calibration = kept.unwrap_or_default().to_vec();
     let mut without = |graph: &GraphView<'_>| {
         calibration = calibrate::measure(coded, graph, &positions, options)?;
@@ -164,6 +166,7 @@ fn write_graph(mut head: Head, rows: Rows, identity: FileIdentity, built: BuiltG
     write_codes(&mut file, &quantizer, codes, errors);
     file.numbers(layout::LINKS, graph.links);
     file.numbers(layout::UPPER, graph.upper);
+    file.numbers(layout::TWINS, graph.twins);
     if let Some(members) = members {
         file.section(layout::MEMBERS, members.encode());
     }

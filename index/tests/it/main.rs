@@ -12,6 +12,7 @@ mod vector_logged;
 mod vector_recall;
 mod vector_segment;
 mod vector_signs;
+mod vector_twins;
 mod vector_walk_matching;
 mod words_bm25;
 mod words_damage;

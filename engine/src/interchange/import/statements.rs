@@ -12,12 +12,13 @@ use crate::interchange::{
 use crate::model::item::Inherited;
 use crate::model::pointer::{self, Target};
 use crate::model::space;
-use crate::records::record::{ClaimRecord, UncitedRecord};
+use crate::records::record::{PointerTarget, UncitedRecord};
 use crate::records::tables;
-use crate::state::settings;
+use crate::state::{State, settings};
 use crate::write::forget::Forget;
 use crate::write::transaction::{self, EpisodeChange};
 use crate::{Edge, Encoding, ItemId, Metric, Result, Status};
+use std::collections::HashMap;
 
 impl Import<'_> {
     pub(super) fn space(&mut self, line: &Space) -> Result<Outcome, Failure> {
@@ -151,8 +152,18 @@ impl Import<'_> {
 
     fn cite(&mut self, line: &Link) -> Result<Outcome, Failure> {
         for from in self.called(&line.from)? {
+            let items = match &line.to {
+                Pointer::Page { .. } => None,
+                Pointer::Field { key, .. } => Some(self.called(key)?),
+            };
             let transaction = self.transaction()?;
             for stored in transaction.state()?.pointers(from)? {
+                // The text of an item is read to compare a pointer to it.
+                if let (Some(items), PointerTarget::Item(target)) = (&items, stored.target)
+                    && !items.contains(&ItemId(target))
+                {
+                    continue;
+                }
                 if same_pointer(transaction, &line.to, &stored)? {
                     self.past.repeats(cites(from, stored.target), Statement::cited(&stored));
                     return Ok(Outcome::Known);
@@ -270,15 +281,15 @@ impl Import<'_> {
     }
 
     fn has_claim(&mut self, item: ItemId, line: &Claim, global: bool) -> Result<bool> {
+        let mut known = std::mem::take(&mut self.claims);
         let transaction = self.transaction()?;
-        for (key, _) in transaction.state()?.scan(tables::CLAIM_ITEM, &tables::numbers([item.0]))? {
-            let Some(number) = tables::number_at(&key, 4) else { continue };
-            let Some(stored): Option<ClaimRecord> =
-                transaction.state()?.get(tables::CLAIM, &tables::numbers([number]))?
-            else {
-                continue;
-            };
-            let alike = stored.name == line.name
+        let numbers = known.numbers(transaction.state()?, item, &line.name)?;
+        self.claims = known;
+        let transaction = self.transaction()?;
+        for number in numbers {
+            let Some(stored) = transaction.state()?.claim(number)? else { continue };
+            let alike = stored.item == item.0
+                && stored.name == line.name
                 && stored.value == line.value
                 && stored.global == global
                 && stored.from.len() == line.from.len();
@@ -380,6 +391,37 @@ impl Import<'_> {
 /// The failure with the keys of both ends of a link.
 fn called(failure: Failure, line: &Link, from: ItemId, to: ItemId) -> Failure {
     failure.naming(from, &line.from).naming(to, line.to.target())
+}
+
+/// The claims of items that an import asked for, by name: to compare a line with each claim of its item would take
+/// quadratic time.
+#[derive(Default)]
+pub(super) struct ClaimsOfItems {
+    /// Claims with smaller numbers are in the map, where it has their items.
+    end: u32,
+    numbers: HashMap<ItemId, HashMap<String, Vec<u32>>>,
+}
+
+impl ClaimsOfItems {
+    /// The numbers of the claims of an item for a name.
+    fn numbers(&mut self, state: &State, item: ItemId, name: &str) -> Result<Vec<u32>> {
+        let first = if self.numbers.is_empty() { state.meta.claims } else { self.end };
+        for number in first..state.meta.claims {
+            let Some(claim) = state.claim(number)? else { continue };
+            if let Some(names) = self.numbers.get_mut(&ItemId(claim.item)) {
+                names.entry(claim.name).or_default().push(number);
+            }
+        }
+        self.end = state.meta.claims;
+        if !self.numbers.contains_key(&item) {
+            let mut names: HashMap<String, Vec<u32>> = HashMap::new();
+            for claim in state.stated_claims_of(item)? {
+                names.entry(claim.name).or_default().push(claim.number);
+            }
+            self.numbers.insert(item, names);
+        }
+        Ok(self.numbers.get(&item).and_then(|names| names.get(name)).cloned().unwrap_or_default())
+    }
 }
 
 /// The key of a link's target, which may be more than a key only for `cites`.
