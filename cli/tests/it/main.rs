@@ -2,5 +2,6 @@
 
 mod command_line;
 mod kill;
+mod mcp;
 mod readme;
 mod unsynced;
