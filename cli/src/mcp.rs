@@ -20,7 +20,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
     /// The most characters of an answer, from 1000 on
-    #[arg(long, value_name = "N", default_value_t = ANSWER_LIMIT as u64, value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = ANSWER_LIMIT as u64,
+        value_parser = clap::value_parser!(u64).range(1_000..=10_000_000)
+    )]
     answer_limit: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Text from memory as quoted data: it cannot end its quotes, begin a line of its own, or turn the direction of writing.
+//! Text from memory as quoted data: it cannot end its quotes, begin a line, or turn the direction of writing.
 
 /// The text in double quotes, at most `most` characters of it. Quotes, backslashes, line ends, control characters and
 /// those of no width or of direction are escaped as in JSON.
 pub(crate) fn quoted(text: &str, most: usize) -> String {
-    let mut out = String::with_capacity(text.len().min(4 * most) + 2);
+    let mut out = String::with_capacity(text.len().min(most.saturating_mul(4)).saturating_add(2));
     out.push('"');
     let mut rest = text.chars();
     for c in rest.by_ref().take(most) {

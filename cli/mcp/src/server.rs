@@ -41,7 +41,7 @@ const PROMPT: &str = "answer_with_citations";
 /// The most bytes of the instructions: a client sends them to its model in every session.
 pub const INSTRUCTIONS_BYTES: usize = 1_000;
 
-/// What a model is told about the server.
+/// The instructions for a model.
 const INSTRUCTIONS: &str = "\
 Holotype is a memory with evidence. Before you answer from the past or begin a task, call `recall`; a row's \
 `earlier`/`later` lines are other values of the same thing, so prefer the newest valid one and say when values differ. \
@@ -261,8 +261,8 @@ fn prompt(arguments: Option<&JsonObject>) -> Result<GetPromptResult, ErrorData> 
     let text = format!(
         "Answer this question from memory: {}\n\n\
          1. Call recall with the question. If it finds nothing, say that memory does not know, and stop.\n\
-         2. Use only rows that are not failed, contradicted or quarantined. Where `earlier` or `later` lines give other \
-         values, answer with the newest valid one and name the change.\n\
+         2. Use only rows that are not failed, contradicted or quarantined. Where `earlier` or `later` lines give \
+         other values, answer with the newest valid one and name the change.\n\
          3. After every statement write the key of the row that it rests on in square brackets, like [t12]. A \
          statement without a key must not be in the answer.\n\
          4. If a row is stale or its evidence does not verify, check it with why and say what you found.\n\

@@ -26,7 +26,7 @@ const MOST_KEYS: usize = 200;
 /// Items that a person is shown by their text.
 const SHOWN: usize = 20;
 
-/// What would go, before it goes.
+/// The items that would go, before they go.
 pub(crate) struct Dry {
     /// The list for a person.
     pub(crate) question: String,

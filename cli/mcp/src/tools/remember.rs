@@ -263,7 +263,7 @@ fn folded(c: char) -> Option<char> {
     }
 }
 
-/// Where a quote stands without regard to case, white space and forms: the first two places.
+/// The first two places of a quote, without regard to case, white space and forms.
 fn loosely(text: &str, quote: &str) -> Vec<Range<usize>> {
     let sought: String = quote.chars().filter_map(folded).collect();
     if sought.is_empty() {
@@ -297,8 +297,12 @@ fn nearest_passage<'t>(text: &'t str, quote: &str) -> &'t str {
         .collect();
     let len = quote.split_whitespace().count().clamp(3, 40);
     let matching: Vec<bool> = words.iter().map(|word| sought.contains(&plain(&text[word.clone()]))).collect();
-    let score = |at: usize| matching[at..].iter().take(len).filter(|matches| **matches).count();
-    // The first of equal ones.
+    // Of equal passages, one that begins with a word of the quote.
+    let score = |at: usize| {
+        let shared = matching[at..].iter().take(len).filter(|matches| **matches).count();
+        2 * shared + usize::from(matching[at])
+    };
+    // Reversed, since the last of equal ones is taken.
     let best = (0..words.len()).rev().max_by_key(|at| score(*at)).unwrap_or(0);
     let end = words.get(best + len - 1).or(words.last()).map_or(0, |word| word.end);
     let start = words.get(best).map_or(0, |word| word.start);

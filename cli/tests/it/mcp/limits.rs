@@ -90,7 +90,7 @@ fn texts_of_every_script_come_back_as_they_were() {
         session.done("remember", quoted);
     }
     // A surrogate on its own is no text.
-    session.send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":1000,\"method\":\"tools/call\",\"params\":{\"name\":\"record\",\"arguments\":{\"text\":\"\\ud800\"}}}\n");
+    session.send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":1000,\"method\":\"\\ud800\"}\n");
     assert_eq!(session.read()["error"]["code"], -32700);
 }
 

@@ -31,7 +31,7 @@ fn nothing_is_forgotten_without_the_token_of_what_was_shown() {
         let refused = session.fails("forget", other);
         assert!(refused.contains("nothing was forgotten") && refused.contains("without `confirm`"), "{refused}");
     }
-    // What is recorded meanwhile does not matter; one item more that rests on it does.
+    // Other events meanwhile do not matter; one item more that rests on it does.
     session.record(json!({"text": "something else", "source": "user"}));
     let more = json!({"claim": "Calls go to 555-0100.", "quote": "number is 555-0100", "from": said});
     session.done("remember", more);
