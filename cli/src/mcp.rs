@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
 
 fn problem(error: Error) -> Problem {
     match error {
-        Error::Database { path, error } => database::about(&path, error),
+        Error::Database { path, error } => database::about(&path, *error),
         Error::Usage { message, hint } => Problem::input("usage", message).hint(hint),
         Error::File { path, error } => Problem::io(&path, "read", &error),
         error @ Error::Place(_) => Problem::input("place", error.to_string()),

@@ -80,7 +80,7 @@ pub enum Error {
         /// Its path.
         path: PathBuf,
         /// The error of the engine.
-        error: holotype::Error,
+        error: Box<holotype::Error>,
     },
     /// The arguments do not go together.
     Usage {
@@ -109,7 +109,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Place(error) => error.fmt(f),
-            Error::Database { error, .. } => error.fmt(f),
+            Error::Database { error, .. } => write!(f, "{error}"),
             Error::Usage { message, .. } => f.write_str(message),
             Error::File { path, error } => write!(f, "cannot read {}: {error}", path.display()),
             Error::Io { what, error } => write!(f, "cannot {what}: {error}"),
@@ -141,7 +141,9 @@ pub fn serve(config: Config, say: &(dyn Fn(&str) + Sync)) -> Result<(), Error> {
     let database = open(&place, &config)?;
     let episode = episode_name().map_err(io("get random numbers"))?;
     let (read_only, answer_limit) = (config.read_only, config.answer_limit);
-    let memory = Memory { database: database.clone(), read_only, answer_limit, episode, consent };
+    let built_in = built_in(&database, &config)
+        .map_err(|error| Error::Database { path: place.path.clone(), error: Box::new(error) })?;
+    let memory = Memory { database: database.clone(), read_only, built_in, answer_limit, episode, consent };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(CALLS_AT_ONCE)
@@ -152,7 +154,7 @@ pub fn serve(config: Config, say: &(dyn Fn(&str) + Sync)) -> Result<(), Error> {
         None => runtime.block_on(serve_lines(Server::new(memory).in_order())),
     };
     runtime.shutdown_timeout(LEAVING);
-    let closed = database.close().map_err(|error| Error::Database { path: place.path.clone(), error });
+    let closed = database.close().map_err(|error| Error::Database { path: place.path.clone(), error: Box::new(error) });
     served.and(closed)
 }
 
@@ -173,7 +175,7 @@ async fn serve_lines(server: Server) -> Result<(), Error> {
 /// Opens the database, or creates it with the space of its embedder.
 fn open(place: &Place, config: &Config) -> Result<Holotype, Error> {
     let path = &place.path;
-    let failed = |error| Error::Database { path: path.clone(), error };
+    let failed = |error| Error::Database { path: path.clone(), error: Box::new(error) };
     if config.read_only {
         return Holotype::open(path, Options { read_only: true, ..config.options.clone() }).map_err(failed);
     }
@@ -188,6 +190,15 @@ fn open(place: &Place, config: &Config) -> Result<Holotype, Error> {
         options.space = Some(Space::new(built_in.name(), built_in.dim()));
     }
     Holotype::open_or_create(path, options).map_err(failed)
+}
+
+/// The built-in embedder, in its own space and where no other is given.
+fn built_in(database: &Holotype, config: &Config) -> holotype::Result<Option<HashingEmbedder>> {
+    if config.options.embedder.is_some() {
+        return Ok(None);
+    }
+    let space = database.snapshot().space()?;
+    Ok(space.and_then(|space| HashingEmbedder::from_name(&space.model).filter(|own| own.dim() == space.dim)))
 }
 
 /// Makes a folder for the user alone.

@@ -5,9 +5,10 @@ use crate::consent::Consent;
 use crate::problem::{Problem, read_only};
 use crate::quoting;
 use holotype::answer::{Output, Table};
+use holotype::embed::HashingEmbedder;
 use holotype::quarantine::{Detector as _, InstructionDetector};
 use holotype::query::{ParamValue, Params};
-use holotype::{Error, Holotype, Item, Limits, Snapshot, Source};
+use holotype::{Error, Holotype, Item, Limits, RecallBuilder, Snapshot, Source};
 
 /// Keys that are compared with one that does not exist.
 const COMPARED: usize = 2_000;
@@ -17,6 +18,8 @@ const COMPARED: usize = 2_000;
 pub(crate) struct Memory {
     pub(crate) database: Holotype,
     pub(crate) read_only: bool,
+    /// Makes the vectors of texts where the space is the built-in one and the database has no other embedder.
+    pub(crate) built_in: Option<HashingEmbedder>,
     /// The most characters of an answer.
     pub(crate) answer_limit: usize,
     /// The episode of what is recorded without one.
@@ -51,6 +54,20 @@ impl Memory {
     /// Fails on a server that only reads.
     pub(crate) fn check_writable(&self) -> Result<(), Problem> {
         if self.read_only { Err(read_only()) } else { Ok(()) }
+    }
+
+    /// The vector of a text, where the database does not make it itself.
+    pub(crate) fn vector(&self, text: &str) -> Option<Vec<f32>> {
+        self.built_in.as_ref()?.embed(text)
+    }
+
+    /// The recall of a question with its vector, if it has one.
+    pub(crate) fn recall<'s>(&self, snapshot: &'s Snapshot, question: &str) -> RecallBuilder<'s> {
+        let recall = snapshot.recall(question);
+        match self.vector(question) {
+            Some(vector) => recall.near(vector),
+            None => recall,
+        }
     }
 
     /// The newest state.

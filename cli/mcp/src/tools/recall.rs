@@ -49,7 +49,7 @@ pub(crate) fn run(call: &Call<'_>) -> Result<Outcome, Problem> {
     let question = arguments.needed("query")?;
     let included = arguments.words("include")?;
     let snapshot = call.snapshot()?;
-    let mut recall = snapshot.recall(question).abstain();
+    let mut recall = call.memory.recall(&snapshot, question).abstain();
     recall = match arguments.count("budget", 50..=100_000)? {
         Some(tokens) => recall.budget(tokens).limit(MOST_ROWS),
         None => recall.limit(ROWS),

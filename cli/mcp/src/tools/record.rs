@@ -68,6 +68,9 @@ pub(crate) fn run(call: &Call<'_>) -> Result<Outcome, Problem> {
     if let Some(tool) = tool {
         trace = trace.tool(tool);
     }
+    if let Some(vector) = call.memory.vector(text) {
+        trace = trace.vector(vector);
+    }
     let mut transaction = call.memory.database.begin()?;
     let id = transaction.record(trace)?;
     let commit = transaction.commit(Durability::Sync)?;

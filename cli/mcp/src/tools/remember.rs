@@ -5,7 +5,7 @@
 //! piece of evidence instead of a twin.
 
 use super::{Effect, Outcome, described, properties, words};
-use crate::memory::{Call, item};
+use crate::memory::{Call, Memory, item};
 use crate::problem::Problem;
 use crate::quoting;
 use crate::reply::Reply;
@@ -67,11 +67,15 @@ pub(crate) fn run(call: &Call<'_>) -> Result<Outcome, Problem> {
         check_replaced(replaced, kind, &arguments.word("kind")?)?;
     }
     if replaced.is_none()
-        && let Some(known) = known(&snapshot, claim, kind)?
+        && let Some(known) = known(call.memory, &snapshot, claim, kind)?
     {
         return add_evidence(call, &known, &evidence, span, &pointer);
     }
     let recall = NewRecall::new(replaced.as_ref().map_or(kind, |item| item.attributes.kind), claim).from(pointer);
+    let recall = match call.memory.vector(claim) {
+        Some(vector) => recall.vector(vector),
+        None => recall,
+    };
     let mut transaction = call.memory.database.begin()?;
     let id = match &replaced {
         Some(old) => transaction.update(&old.key, recall)?,
@@ -93,7 +97,7 @@ pub(crate) fn run(call: &Call<'_>) -> Result<Outcome, Problem> {
         .with("status", if replaced.is_some() { "updated" } else { "new" })
         .with("commit", commit.number);
     note_evidence(&mut reply, &evidence);
-    let (conflicts, near) = compare(&snapshot, &key, claim)?;
+    let (conflicts, near) = compare(call.memory, &snapshot, &key, claim)?;
     tell(&mut reply, &key, &conflicts, &near);
     Ok(reply.with("conflicts", conflicts).with("near", near).into())
 }
@@ -123,15 +127,15 @@ fn note_evidence(reply: &mut Reply, evidence: &Item) {
 }
 
 /// An active claim of the same words and kind.
-fn known(snapshot: &Snapshot, claim: &str, kind: Kind) -> Result<Option<Item>, Problem> {
-    let answer = nearest_claims(snapshot, claim)?;
+fn known(memory: &Memory, snapshot: &Snapshot, claim: &str, kind: Kind) -> Result<Option<Item>, Problem> {
+    let answer = nearest_claims(memory, snapshot, claim)?;
     let same = answer.rows.iter().find(|row| row.kind == kind && row.text.trim() == claim);
     Ok(same.map(|row| snapshot.item(row.item)).transpose()?)
 }
 
-fn nearest_claims(snapshot: &Snapshot, claim: &str) -> Result<Answer, Problem> {
+fn nearest_claims(memory: &Memory, snapshot: &Snapshot, claim: &str) -> Result<Answer, Problem> {
     let recalls = attribute("layer").is("recall");
-    Ok(snapshot.recall(claim).filter(recalls).limit(COMPARED).run()?)
+    Ok(memory.recall(snapshot, claim).filter(recalls).limit(COMPARED).run()?)
 }
 
 fn add_evidence(
@@ -164,8 +168,8 @@ fn add_evidence(
 }
 
 /// Claims that say something else of the same, and claims that are near.
-fn compare(snapshot: &Snapshot, key: &str, claim: &str) -> Result<(Vec<Value>, Vec<Value>), Problem> {
-    let answer = nearest_claims(snapshot, claim)?;
+fn compare(memory: &Memory, snapshot: &Snapshot, key: &str, claim: &str) -> Result<(Vec<Value>, Vec<Value>), Problem> {
+    let answer = nearest_claims(memory, snapshot, claim)?;
     let (mut conflicts, mut near) = (Vec::new(), Vec::new());
     let strength = |row: &Row| row.parts.similarity + row.parts.words;
     let own = answer.rows.iter().find(|row| row.key == key).map_or(0.0, strength);
