@@ -40,6 +40,7 @@ mod json;
 mod judge;
 mod key;
 mod limits;
+mod mcp;
 mod params;
 mod place;
 mod prove;
@@ -111,6 +112,8 @@ enum Command {
     Ask(ask::Args),
     /// Run statements in an interactive session
     Repl(repl::Args),
+    /// Serve a database to agents over the Model Context Protocol
+    Mcp(mcp::Args),
     /// Check every checksum, hash, pointer and derived file
     Verify(verify::Args),
     /// Show what a database holds, and its limits
@@ -207,6 +210,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Query(args) => query::run(&args, given),
         Command::Ask(args) => ask::run(&args, format),
         Command::Repl(args) => repl::run(&args, format),
+        Command::Mcp(args) => mcp::run(&args),
         Command::Verify(args) => verify::run(&args, format),
         Command::Stats(args) => stats::run(&args, format),
         Command::Audit(args) => audit::run(&args, format),

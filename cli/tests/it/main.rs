@@ -3,5 +3,6 @@
 mod command_line;
 mod hooks;
 mod kill;
+mod mcp;
 mod readme;
 mod unsynced;

@@ -13,6 +13,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/query-language.md", include_str!("../../../docs/query-language.md")),
     ("docs/format.md", include_str!("../../../docs/format.md")),
     ("docs/hooks.md", include_str!("../../../docs/hooks.md")),
+    ("docs/mcp.md", include_str!("../../../docs/mcp.md")),
 ];
 
 /// One command with what it should print.

@@ -39,6 +39,7 @@ fn links_between_documents_lead_somewhere() {
         "docs/python.md",
         "docs/rust.md",
         "docs/models.md",
+        "docs/mcp.md",
     ]) {
         let path = root().join(document);
         let text = std::fs::read_to_string(&path).unwrap();
