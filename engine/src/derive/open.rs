@@ -285,7 +285,7 @@ fn is_purge_due(state: &State) -> bool {
 /// Gives new files their names and removes files that no manifest names. Returns the state, the writer's catalog and
 /// the newest generation.
 fn install(recovered: RecoveredState, files: &Files, options: &Options) -> Result<(State, Option<Catalog>, u64)> {
-    let generation = files.newest_generation();
+    let generation = if options.read_only { 0 } else { files.generation_apart()? };
     Ok(match recovered {
         RecoveredState::InMemory(state) => (state, None, generation),
         RecoveredState::Checkpoint(_, state) if options.read_only => (state, None, generation),

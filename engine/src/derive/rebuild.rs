@@ -98,7 +98,7 @@ pub(crate) fn rebuild<T>(
     };
     files.create_dirs()?;
     let before = files.newest_generation();
-    let generation = AtomicU64::new(before);
+    let generation = AtomicU64::new(files.generation_apart()?);
     let scorer = options.accelerator.scorer();
     let files_writer = DerivedWriter {
         files,
