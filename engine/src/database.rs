@@ -220,6 +220,7 @@ impl Holotype {
             return Err(Error::ReadOnly);
         }
         self.core.lock.check_process()?;
+        self.core.lock.check_in_place()?;
         refill_memory()?;
         self.core.refuse_after_damage()?;
         self.core.refuse_within_transaction()?;

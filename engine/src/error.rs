@@ -380,6 +380,7 @@ impl Error {
                 Storage::NewerFormat { .. } => "newer-format",
                 Storage::Held { .. } | Storage::TurnHeld { .. } => "locked",
                 Storage::Forked { .. } => "forked",
+                Storage::Replaced { .. } => "replaced",
                 Storage::NoRoom { .. } => "disk-full",
                 Storage::Poisoned { .. } => "poisoned",
                 Storage::TooLarge { .. } => "limit",
@@ -452,6 +453,7 @@ impl Error {
                 | Storage::Held { .. }
                 | Storage::TurnHeld { .. }
                 | Storage::Forked { .. }
+                | Storage::Replaced { .. }
                 | Storage::NetworkFileSystem { .. } => ErrorClass::Open,
                 Storage::BadOption { .. } | Storage::ReservedKind { .. } => ErrorClass::Input,
                 Storage::TooLarge { .. } => ErrorClass::Limit,

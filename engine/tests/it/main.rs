@@ -55,6 +55,7 @@ mod recall;
 mod reembed;
 mod reference;
 mod refusals;
+mod replaced;
 mod retain;
 mod rollouts;
 mod routing;
