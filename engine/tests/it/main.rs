@@ -65,6 +65,7 @@ mod several;
 mod shown;
 mod small_memory;
 mod space;
+mod spoiled_header;
 mod statements;
 mod tiermem;
 mod training;
