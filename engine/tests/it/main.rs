@@ -20,6 +20,7 @@ mod equation;
 mod failing_once;
 mod flips;
 mod forget;
+mod forget_beside_readers;
 mod format_document;
 mod golden;
 mod graph;
