@@ -280,6 +280,12 @@ pub enum Error {
     /// The caller cancelled the operation, or another thread ended it.
     #[error("stopped: {0}")]
     Cancelled(&'static str),
+    /// A derived file could not be written. Everything is committed, and the log holds it.
+    #[error("{source}; everything is committed: the next opening for writing makes the file again")]
+    Unfinished {
+        /// The failure.
+        source: Box<Error>,
+    },
     /// No proof can be made.
     #[error("{what}")]
     Proof {
@@ -370,6 +376,7 @@ impl Error {
             Error::Busy { .. } | Error::WriterBusy => "busy",
             Error::OutOfMemory => "out-of-memory",
             Error::Cancelled(_) => "cancelled",
+            Error::Unfinished { .. } => "unfinished",
             Error::Proof { .. } => "proof",
             Error::Storage(error) => match error {
                 Storage::Damaged(_)
@@ -438,7 +445,9 @@ impl Error {
             | Error::RolledBack { .. }
             | Error::Forged { .. }
             | Error::UnknownRecord { .. } => ErrorClass::Open,
-            Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } => ErrorClass::Io,
+            Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } | Error::Unfinished { .. } => {
+                ErrorClass::Io
+            }
             Error::Limit { .. } | Error::Cancelled(_) => ErrorClass::Limit,
             Error::Busy { .. } | Error::WriterBusy | Error::OutOfMemory => ErrorClass::Limit,
             Error::Index(_) => ErrorClass::Io,

@@ -573,7 +573,7 @@ fn merge(
     let head = origins.into_iter().flatten().max_by_key(|head| head.position).unwrap_or(files_writer.head);
     let files_writer = DerivedWriter { head, ..files_writer };
     let all = sources.iter().map(AsRef::as_ref).collect();
-    let merged = files_writer.merged_words(analyzer, all, place.into(), &mut changes)?;
+    let merged = files_writer.merged_words(analyzer, all, place.into(), &mut changes, None)?;
     let generations = sources.iter().map(|segment| segment.file().identity().generation);
     changes.replaced = generations.map(|generation| (Form::Words, place.into(), generation)).collect();
     changes.remove_replaced(files_writer.files);

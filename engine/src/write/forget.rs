@@ -172,7 +172,7 @@ impl Core {
         drop(turn);
         // A merge that began before may still write what is gone, and discards it in the end.
         merge::interrupt(self);
-        made
+        made.map_err(|source| Error::Unfinished { source: Box::new(source) })
     }
 
     /// The state on derived files without what is gone.
