@@ -82,6 +82,6 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let rows = counted(answer.rows.len() as u64, "rows");
     database::note(&format!("{name} memory, through {}: {rows}", mode.path()));
     let status = database::status_of_reading(&database);
-    database.close()?;
+    database::close(database)?;
     Ok(status)
 }

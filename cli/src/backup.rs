@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     });
     bar.finish_and_clear();
     let report = report?;
-    database.close()?;
+    database::close(database)?;
     let derived = if report.derived { "" } else { "; its first opening rebuilds the derived files" };
     let text = format!(
         "{} holds everything up to commit {}, {}{derived}",

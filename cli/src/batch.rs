@@ -87,7 +87,7 @@ pub(crate) fn run(
     }
     out.flush()?;
     database::note_accelerator(&database);
-    database.close()?;
+    database::close(database)?;
     Ok(status)
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_write(&args.db)?;
     database.checkpoint()?;
     let commit = database.head().commit.0;
-    database.close()?;
+    database::close(database)?;
     let text = format!("a checkpoint holds everything up to commit {commit}");
     render::write_fact(&mut io::stdout().lock(), &json!({"commit": commit}), &text, format)?;
     Ok(Status::Done)

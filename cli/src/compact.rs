@@ -18,7 +18,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_write(&args.db)?;
     let report = database.compact()?;
-    database.close()?;
+    database::close(database)?;
     let (before, after) = (counted(report.before, "bytes"), counted(report.after, "bytes"));
     let text = match report.skipped {
         true => format!("nothing to gain: the derived files take {before} and were left as they are"),

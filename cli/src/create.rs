@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
         options.page_size = page_size;
     }
     let database = Holotype::create(&args.db, options).map_err(|error| database::about(&args.db, error))?;
-    database.close()?;
+    database::close(database)?;
     let path = args.db.display().to_string();
     let text = match &space {
         Some(space) => format!("created {path} with the space {space}"),

@@ -203,7 +203,7 @@ fn store(db: &Path, lines: &Lines<'_>, credits: &Credits, file: &str) -> Result<
     } else {
         drop(transaction);
     }
-    database.close()?;
+    database::close(database)?;
     database::note(&format!("the utility of {} changed", counted(changed, "items")));
     Ok(())
 }
@@ -233,7 +233,7 @@ fn keep(db: &Path, lines: &Lines<'_>, options: &CreditOptions, file: &str) -> Re
     } else {
         transaction.commit(Durability::Sync)?;
     }
-    database.close()?;
+    database::close(database)?;
     let (kept, changed) = (counted(kept, "rollouts"), counted(changed as u64, "items"));
     database::note(&format!("{kept} kept; the utility of {changed} changed"));
     Ok(())

@@ -122,6 +122,18 @@ fn tell(path: &Path, opened: holotype::Result<Holotype>, read_only: bool) -> Res
     Ok(database)
 }
 
+/// Closes a database after the command has done its work. A derived file that cannot be written then is no failure of
+/// the command: everything is committed, and the next opening makes the file.
+pub(crate) fn close(database: Holotype) -> Result<(), Failure> {
+    match database.close() {
+        Err(error) if error.code() == "unfinished" => {
+            note(&error.to_string());
+            Ok(())
+        }
+        closed => Ok(closed?),
+    }
+}
+
 /// The problem of an error of opening the database at `path`.
 pub(crate) fn about(path: &Path, error: Error) -> Problem {
     let problem = Problem::from(error);

@@ -1,6 +1,7 @@
 //! `holotype export`: a database as JSON Lines.
 //!
-//! A file appears whole or not at all: it is written beside its place and renamed. What is no regular file, such as a
+//! A file appears whole or not at all: it is written beside its place and renamed. One that exists is replaced only with
+//! `--overwrite`. What is no regular file, such as a
 //! pipe, is written to directly.
 
 use crate::database;
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// Export training data instead
     #[arg(long, value_name = "KIND", conflicts_with_all = ["history", "vectors"])]
     training: Option<Training>,
+    /// Replace FILE if it exists
+    #[arg(long)]
+    overwrite: bool,
     /// Write the vectors to this file instead of the lines
     #[arg(long, value_name = "FILE.npy")]
     vectors: Option<PathBuf>,
@@ -95,6 +99,10 @@ fn write_file(snapshot: &Snapshot, file: &Path, args: &Args) -> Result<ExportRep
     if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
         let out = File::options().write(true).open(file).map_err(failed("write"))?;
         return write(snapshot, out, args, failed("write"));
+    }
+    if !args.overwrite && fs::symlink_metadata(file).is_ok() {
+        let problem = Problem::new(Status::Wrong, "exists", format!("{}: the file exists", file.display()));
+        return Err(problem.hint("name another file, or pass --overwrite to replace it").into());
     }
     let mut name = file.as_os_str().to_owned();
     name.push(".partial");

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_write(&args.db).map_err(|failure| with_hint(failure, &args.db))?;
     let options = import_options(&database, args)?;
     let total = import_all(&database, inputs, &options);
-    let closed = database.close();
+    let closed = database::close(database);
     let total = total.inspect_err(|failure| {
         if matches!(failure, Failure::Interrupted) {
             database::note("interrupted; the transactions committed so far stand, and the import can be run again");

@@ -118,7 +118,7 @@ fn label(db: &Path, labels: &Path, format: Format) -> Result<Status, Failure> {
     let mut transaction = database.begin()?;
     transaction.label_routes(&labels)?;
     transaction.commit(Durability::Sync)?;
-    database.close()?;
+    database::close(database)?;
     let told = format!("{} labelled", counted(labels.len() as u64, "routed recalls"));
     render::write_fact(&mut io::stdout().lock(), &json!({"labelled": labels.len()}), &told, format)?;
     Ok(Status::Done)
@@ -156,6 +156,6 @@ fn use_judge(db: &Path, judge: &Path) -> Result<Status, Failure> {
     let database = database::to_write(db)?;
     let quoted = value.replace('\'', "''");
     database.query(&format!("set router = '{quoted}'"), &Params::new())?;
-    database.close()?;
+    database::close(database)?;
     Ok(Status::Done)
 }

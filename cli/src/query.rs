@@ -58,6 +58,6 @@ pub(crate) fn run(args: &Args, format: Option<Format>) -> Result<Status, Failure
     out.flush()?;
     database::note_accelerator(&database);
     let status = database::status_of_reading(&database);
-    database.close()?;
+    database::close(database)?;
     Ok(if render::found_something(&outputs) { Status::Found } else { status })
 }

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let kept = database.report().reused;
     let snapshot = database.snapshot();
     let (items, commit) = (snapshot.len(), snapshot.commit());
-    database.close()?;
+    database::close(database)?;
     let but = match kept {
         0 => String::new(),
         _ => format!(", except {} found sound", counted(kept as u64, "segments")),

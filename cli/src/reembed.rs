@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let space = Space::new(embedder.name(), embedder.dimensions()).encoding(encoding);
     let options = ReembedOptions { batch: args.batch, ..ReembedOptions::default() };
     let report = database.reembed(&space, embedder.as_ref(), &options)?;
-    database.close()?;
+    database::close(database)?;
     let json = json!({
         "space": space.to_string(), "fingerprint": embedder.fingerprint(), "embedded": report.embedded,
         "without": report.without, "resumed": report.resumed, "commit": report.commit,

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     } else {
         session.read_through()?;
     }
-    session.database.close()?;
+    database::close(session.database)?;
     Ok(session.worst)
 }
 

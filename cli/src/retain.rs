@@ -23,7 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_write(&args.db)?;
     let report = database.retain(args.since, args.archive.as_deref())?;
-    database.close()?;
+    database::close(database)?;
     let archived = match (&args.archive, report.archived) {
         (Some(dir), bytes) if bytes > 0 => format!("; {} copied to {}", counted(bytes, "bytes"), dir.display()),
         _ => String::new(),

@@ -149,7 +149,7 @@ fn read(runs: &Path) -> Result<Vec<Rollout>, Failure> {
     if runs.is_dir() {
         let database = database::to_read(runs)?;
         let rollouts = database.snapshot().rollouts()?;
-        database.close()?;
+        database::close(database)?;
         if rollouts.is_empty() {
             let hint = "`holotype credit FILE --db DB --keep` keeps rollouts";
             return Err(Problem::input("runs", "the database has no kept rollouts").hint(hint).into());

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_write(&args.db)?;
     database.seal()?;
     let head = database.head();
-    database.close()?;
+    database::close(database)?;
     let text = format!("every log page up to commit {} is sealed", head.commit);
     render::write_fact(&mut io::stdout().lock(), &json!({"commit": head.commit.0}), &text, format)?;
     Ok(Status::Done)

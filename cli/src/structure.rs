@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
         intents.extend(created.intents);
     }
     transaction.commit(Durability::Sync)?;
-    database.close()?;
+    database::close(database)?;
     for ids in [&mut concepts, &mut intents] {
         ids.sort_unstable();
         ids.dedup();

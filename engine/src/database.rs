@@ -190,6 +190,8 @@ impl Holotype {
         if !core.options.read_only {
             // A crash may have come between a commit and its witness.
             core.record_durable(core.published.load().head);
+            // Closing ended those that would have taken long.
+            merge::start(&core);
         }
         let closer = Arc::new(Closer { core: Arc::clone(&core) });
         Holotype { core, _closer: closer }
@@ -232,6 +234,7 @@ impl Holotype {
             return Err(Error::ReadOnly);
         }
         self.core.lock.check_process()?;
+        self.core.lock.check_in_place()?;
         refill_memory()?;
         self.core.refuse_after_damage()?;
         self.core.refuse_within_transaction()?;
@@ -310,7 +313,11 @@ impl Holotype {
     }
 
     /// Closes the database: writes a checkpoint and a clean end of the log, and reports what went wrong with that.
-    /// Dropping the last handle does the same in silence.
+    /// Dropping the last handle does the same in silence. Merges that take long are left to the next opening.
+    ///
+    /// # Errors
+    /// [`Error::Unfinished`] when everything is committed and only a derived file could not be written; others when the
+    /// log could not be, or its files were replaced.
     pub fn close(self) -> Result<()> {
         close(&self.core)
     }
@@ -334,8 +341,7 @@ fn close(core: &Arc<Core>) -> Result<()> {
     // A checkpoint that failed in the background is tried again here, where its failure can be reported.
     let paused = core.merger.pause();
     let _ = core.checkpointer.task.wait();
-    checkpoint::run(core)?;
-    merge::finish_one(core)?;
+    write_derived(core)?;
     drop(paused);
     let writer = core.lock_writer();
     if let Some(detail) = &writer.poisoned {
@@ -356,19 +362,28 @@ fn close(core: &Arc<Core>) -> Result<()> {
     checkpoint::pack_catalog(core)
 }
 
+/// Writes the checkpoint of a closing handle, and merges what takes a moment. Once the log is durable, a failure to do so
+/// loses nothing.
+fn write_derived(core: &Arc<Core>) -> Result<()> {
+    let written = checkpoint::run(core).and_then(|()| merge::stop(core));
+    written.map_err(|error| match core.lock.check_in_place() {
+        Ok(()) if core.log.sync_to(core.log.end()).is_ok() => Error::Unfinished { source: Box::new(error) },
+        _ => error,
+    })
+}
+
 /// Closes a handle that takes turns. Only the last one writes a clean end, unless it only appends; a checkpoint that is
 /// due is written by each.
 fn close_shared(core: &Arc<Core>) -> Result<()> {
     let paused = core.merger.pause();
     let _ = core.checkpointer.task.wait();
+    let stopped = core.merger.stop();
     merge::wait(core);
+    drop(stopped);
     let appends = core.options.append_only;
     let is_last = !appends && !core.lock.has_other_writer()?;
     if is_last || core.is_checkpoint_due(&core.lock_writer()) {
-        checkpoint::run(core)?;
-        if !appends {
-            merge::finish_one(core)?;
-        }
+        write_derived(core)?;
     } else if appends {
         // Every commit had the turn, and gave it back with the durability that was asked for.
         return Ok(());

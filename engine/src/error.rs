@@ -298,6 +298,12 @@ pub enum Error {
     /// The caller cancelled the operation, or another thread ended it.
     #[error("stopped: {0}")]
     Cancelled(&'static str),
+    /// A derived file could not be written. Everything is committed, and the log holds it.
+    #[error("{source}; everything is committed: the next opening for writing makes the file again")]
+    Unfinished {
+        /// The failure.
+        source: Box<Error>,
+    },
     /// No proof can be made.
     #[error("{what}")]
     Proof {
@@ -389,6 +395,7 @@ impl Error {
             Error::Busy { .. } | Error::WriterBusy => "busy",
             Error::OutOfMemory => "out-of-memory",
             Error::Cancelled(_) => "cancelled",
+            Error::Unfinished { .. } => "unfinished",
             Error::Proof { .. } => "proof",
             Error::Storage(error) => match error {
                 Storage::Damaged(_)
@@ -399,6 +406,7 @@ impl Error {
                 Storage::NewerFormat { .. } => "newer-format",
                 Storage::Held { .. } | Storage::TurnHeld { .. } => "locked",
                 Storage::Forked { .. } => "forked",
+                Storage::Replaced { .. } => "replaced",
                 Storage::NoRoom { .. } => "disk-full",
                 Storage::Poisoned { .. } => "poisoned",
                 Storage::TooLarge { .. } => "limit",
@@ -457,7 +465,9 @@ impl Error {
             | Error::RolledBack { .. }
             | Error::Forged { .. }
             | Error::UnknownRecord { .. } => ErrorClass::Open,
-            Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } => ErrorClass::Io,
+            Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } | Error::Unfinished { .. } => {
+                ErrorClass::Io
+            }
             Error::Limit { .. } | Error::Cancelled(_) => ErrorClass::Limit,
             Error::Busy { .. } | Error::WriterBusy | Error::OutOfMemory => ErrorClass::Limit,
             Error::Index(_) => ErrorClass::Io,
@@ -472,6 +482,7 @@ impl Error {
                 | Storage::Held { .. }
                 | Storage::TurnHeld { .. }
                 | Storage::Forked { .. }
+                | Storage::Replaced { .. }
                 | Storage::NetworkFileSystem { .. } => ErrorClass::Open,
                 Storage::BadOption { .. } | Storage::ReservedKind { .. } => ErrorClass::Input,
                 Storage::TooLarge { .. } => ErrorClass::Limit,

@@ -138,6 +138,14 @@ pub enum Error {
         command: String,
     },
 
+    /// A file that this process has open for writing was deleted, or replaced by another file of the same name.
+    #[error("{}: was deleted or replaced while this process had the database open for writing, as a restore from \
+        a backup does; nothing more is written: close the database and open it again", path.display())]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+
     /// Another handle kept the turn to write for longer than this one may wait.
     #[error("{}: {} did not give back its turn to write in time; \
         try again, or raise write_timeout", path.display(), process(*pid, command))]
@@ -287,6 +295,7 @@ fn hex(id: &[u8; 16]) -> String {
 fn process(pid: u32, command: &str) -> String {
     match (pid, command) {
         (0, _) => "another process".to_owned(),
+        (pid, _) if pid == std::process::id() => format!("another handle of this process ({pid})"),
         (_, "") => format!("process {pid}"),
         _ => format!("process {pid} ({command})"),
     }

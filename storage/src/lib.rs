@@ -20,6 +20,7 @@ mod error;
 pub mod features;
 #[cfg(test)]
 mod format_doc;
+mod held_directory;
 pub mod instance;
 pub mod layered;
 pub mod lock;

@@ -41,7 +41,10 @@
 //!    meanwhile.
 //! 5. The third block tells copies of a database apart, which have the same database id: in a copy it states the number
 //!    and the time of the file that was copied ([`crate::instance`]).
-//! 6. Readers change nothing and need no permission to write. Without a LOCK file, and without permission to
+//! 6. A file can be deleted, or replaced by a restore, beneath the process that has it locked. So a writer also locks the
+//!    directory, which is another file after a restore, and looks at LOCK again whenever it takes its turn or begins a
+//!    transaction: it stops where its path names another file ([`crate::held_directory`]).
+//! 7. Readers change nothing and need no permission to write. Without a LOCK file, and without permission to
 //!    create one, they read without a lock.
 
 use std::io;
@@ -51,6 +54,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
+use crate::held_directory::HeldDirectory;
 use crate::instance::Instance;
 use crate::log::Lsn;
 use crate::vfs::{LockKind, OpenMode, Vfs, VfsFile};
@@ -91,6 +95,8 @@ pub struct Lock {
     pub(crate) written: Option<Mutex<Status>>,
     /// The status before this writer took the lock.
     pub(crate) found: Option<Status>,
+    /// The directory, where it can be locked; `None` for a reader.
+    pub(crate) directory: Option<HeldDirectory>,
     /// The byte that this handle has locked.
     pub(crate) byte: Range<u64>,
     /// The number of this handle if it takes turns with others; 0 if not.
@@ -111,6 +117,9 @@ impl Drop for Lock {
         if let Some(file) = self.file.as_ref().filter(|_| self.check_process().is_ok()) {
             // Closing the file is not enough: a process forked meanwhile shares the open file, and its locks, until it
             // executes another program. If this fails, the lock ends with the last such copy.
+            if let Some(directory) = &self.directory {
+                directory.unlock();
+            }
             let _ = file.unlock(self.byte.clone());
         }
     }
@@ -129,6 +138,11 @@ impl Lock {
         if !taken {
             return Err(held(path, &*file));
         }
+        let directory = HeldDirectory::open(vfs, path, &*file)?;
+        if !directory.as_ref().map_or(Ok(true), HeldDirectory::try_lock)? {
+            // The writer's LOCK was deleted or replaced, so this one says nothing of it.
+            return Err(Error::Held { path: path.to_owned(), pid: 0, command: String::new() });
+        }
         let status = Status::of_this_process(found);
         file.write_at(&encode(&status), 0).map_err(Error::io(path, "write"))?;
         file.sync().map_err(Error::io(path, "sync"))?;
@@ -137,6 +151,7 @@ impl Lock {
             file: Some(file),
             written: Some(Mutex::new(status)),
             found,
+            directory,
             byte: WRITER_BYTE,
             number: 0,
             share: Mutex::default(),
@@ -166,6 +181,7 @@ impl Lock {
             file,
             written: None,
             found: None,
+            directory: None,
             byte: READERS_BYTE,
             number: 0,
             share: Mutex::default(),
@@ -223,6 +239,14 @@ impl Lock {
             true => Ok(()),
             false => Err(Error::Forked { path: self.path.clone() }),
         }
+    }
+
+    /// Refuses to write once LOCK was deleted or replaced beneath this writer: others may write to what is there now.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`]; [`Error::Io`].
+    pub fn check_in_place(&self) -> Result<()> {
+        self.directory.as_ref().map_or(Ok(()), HeldDirectory::check)
     }
 
     /// The status block before this writer took the lock. Recovery judges the log by it.

@@ -30,6 +30,7 @@ use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::held_directory::HeldDirectory;
 use crate::lock::{
     Lock, OWNER, Owner, PIN_BYTE, Status, WRITER_BYTE, check_local, command, encode, encode_owner, held, holder,
     open_or_create,
@@ -66,11 +67,13 @@ impl Lock {
         if !file.try_lock(WRITER_BYTE, LockKind::Shared).map_err(Error::io(path, "lock"))? {
             return Err(held(path, &*file));
         }
+        let directory = HeldDirectory::open(vfs, path, &*file)?;
         let mut lock = Self {
             path: path.to_owned(),
             file: Some(file),
             written: Some(Mutex::new(Status::of_this_process(None))),
             found: None,
+            directory,
             byte: WRITER_BYTE,
             number: random_number(path)?,
             share: Mutex::default(),
@@ -112,11 +115,38 @@ impl Lock {
             *share = Some(Instant::now() + SHARE);
         }
         drop(share);
+        if let Err(error) = self.hold_directory(deadline) {
+            self.release(file, TURN_BYTE);
+            return Err(error);
+        }
         let begun = self.begin_turn(file);
         if begun.is_err() {
-            self.release(file, TURN_BYTE);
+            self.release_turn(file);
         }
         begun
+    }
+
+    /// Locks the directory too: a handle that has another LOCK file, because this one was deleted, waits for it.
+    fn hold_directory(&self, deadline: Instant) -> Result<()> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        directory.check()?;
+        let mut tries = 0;
+        while !directory.try_lock()? {
+            if Instant::now() >= deadline {
+                return Err(Error::TurnHeld { path: self.path.clone(), pid: 0, command: String::new() });
+            }
+            tries += 1;
+            if tries <= EAGER { yield_now() } else { sleep(FIRST_PAUSE) }
+        }
+        // Only now can nobody write with another LOCK file.
+        directory.check().inspect_err(|_| directory.unlock())
+    }
+
+    fn release_turn(&self, file: &Arc<dyn VfsFile>) {
+        if let Some(directory) = &self.directory {
+            directory.unlock();
+        }
+        self.release(file, TURN_BYTE);
     }
 
     fn wait_in_line(&self, file: &Arc<dyn VfsFile>, deadline: Instant) -> Result<()> {
@@ -171,14 +201,14 @@ impl Lock {
         let next = Status { durable: durable.max(written.durable), busy: false, end, ..*written };
         let _ = file.write_at(&encode(&next), 0);
         *written = next;
-        self.release(file, TURN_BYTE);
+        self.release_turn(file);
     }
 
     /// Gives the turn back without a word, so that the next holder recovers the log.
     pub fn abandon_turn(&self) {
         if let (Ok(file), Ok(mut written)) = (self.shared_file(), self.written()) {
             written.busy = false;
-            self.release(file, TURN_BYTE);
+            self.release_turn(file);
         }
     }
 
@@ -193,8 +223,9 @@ impl Lock {
     /// Takes the maintenance byte, unless another handle has it.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Replaced`]; [`Error::Io`].
     pub fn try_maintenance(&self) -> Result<bool> {
+        self.check_in_place()?;
         self.try_take(self.shared_file()?, MAINTENANCE_BYTE)
     }
 

@@ -14,7 +14,7 @@ use crate::log::erasure::Erasure;
 use crate::log::fault::Fault;
 use crate::log::reader::{self, SegmentTable};
 use crate::log::scanner::{Scanner, Step};
-use crate::log::segment::{HEADER_LEN, HeaderState, Segment, file_name};
+use crate::log::segment::{COPY_AT, HEADER_LEN, HeaderState, Segment, file_name};
 use crate::log::writer::Geometry;
 use crate::log::{Lsn, Transaction, damage_at};
 use crate::zeros;
@@ -203,14 +203,20 @@ impl Verifying<'_> {
         erased
     }
 
-    /// Checks the header page of the segment with this index: zeros after the header.
+    /// Checks the header page of the segment with this index: the header, its copy, and zeros around the copy.
     fn check_header_page(&mut self, index: usize) -> Result<()> {
         let Some(segment) = self.segments.get(index).map(Arc::clone) else {
             return Ok(());
         };
         self.report.segments += 1;
-        let header_end = segment.first + HEADER_LEN as u64;
-        self.check_zeros(&segment, header_end, segment.first + self.geometry.page.bytes())
+        for at in segment.spoiled_headers()? {
+            let (which, other) = if at == 0 { ("header", "its copy") } else { ("copy of the header", "the header") };
+            let what = format!("the {which} of the segment is damaged; {other} is read instead");
+            self.fault(Fault { position: segment.first + at, what });
+        }
+        let (copy, copy_end) = (segment.first + COPY_AT as u64, segment.first + (COPY_AT + HEADER_LEN) as u64);
+        self.check_zeros(&segment, segment.first + HEADER_LEN as u64, copy)?;
+        self.check_zeros(&segment, copy_end, segment.first + self.geometry.page.bytes())
     }
 
     /// Checks the unused pages at the end of the segment before the one with this index.

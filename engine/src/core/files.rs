@@ -15,7 +15,9 @@
 //! A database that `salvage` wrote also has `positions.tsv`.
 //!
 //! A derived file's name is never used twice: its generation counts up for as long as the directory lives, and the
-//! catalog's manifest says which files are part of the state. Any other is left over from a crash and removed.
+//! catalog's manifest says which files are part of the state. Any other is left over from a crash and removed. Each
+//! opening for writing goes on at a random distance: copies of a directory that are written separately give their files
+//! different generations, so a file of one that gets into the other is not taken for one of its own.
 
 use crate::records::tables::ManifestRow;
 use crate::{Error, Result};
@@ -278,6 +280,31 @@ impl Files {
     pub(crate) fn newest_generation(&self) -> u64 {
         let files = self.derived_files().unwrap_or_default();
         files.iter().filter_map(|path| generation_of(path)).max().unwrap_or(0)
+    }
+
+    /// A generation that no file here has, and none of a copy of this directory that was opened separately.
+    pub(crate) fn generation_apart(&self) -> Result<u64> {
+        let mut distance = [0; 4];
+        let failed = |error| Error::File { path: self.dir.clone(), source: io::Error::other(error) };
+        getrandom::fill(&mut distance).map_err(failed)?;
+        Ok(self.newest_generation().saturating_add(u32::from_le_bytes(distance).into()))
+    }
+
+    /// Fails for a path in this directory: what is written there would be taken for a file of the database, or removed
+    /// with it.
+    pub(crate) fn refuse_within(&self, path: &Path) -> Result<()> {
+        let whole = |path: &Path| {
+            // A path that does not exist yet is within what its nearest parent is within.
+            let known = path.ancestors().find_map(|parent| Some((parent.canonicalize().ok()?, parent)));
+            let rest = known.as_ref().and_then(|(_, parent)| path.strip_prefix(parent).ok());
+            known.as_ref().zip(rest).map_or_else(|| path.to_owned(), |((known, _), rest)| known.join(rest))
+        };
+        let (path, dir) = (std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), whole(&self.dir));
+        if whole(&path).starts_with(&dir) {
+            let (path, dir) = (path.display(), self.dir.display());
+            return Err(Error::Invalid(format!("{path} is within the database {dir}; name a path outside of it")));
+        }
+        Ok(())
     }
 
     /// The form, place and generation of every derived file that can be listed.

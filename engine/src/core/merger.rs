@@ -5,7 +5,7 @@
 
 use crate::core::background_task::BackgroundTask;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,10 @@ pub(crate) struct Merger {
     busy: Mutex<BTreeSet<u64>>,
     /// While above 0, no further merge begins in the background.
     pauses: AtomicUsize,
+    /// The number of callers that have running merges end.
+    stops: AtomicUsize,
+    /// True while there is one.
+    pub(crate) stopped: AtomicBool,
     /// The measured time to link a vector, in nanoseconds.
     link_ns: AtomicU64,
     /// The number of unlinked vectors when a writer began last.
@@ -72,6 +76,20 @@ impl Drop for Pause<'_> {
     }
 }
 
+/// Ends running merges, whose work is thrown away, and keeps others from beginning in the background.
+pub(crate) struct Stop<'m> {
+    merger: &'m Merger,
+    _pause: Pause<'m>,
+}
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        if self.merger.stops.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.merger.stopped.store(false, Ordering::Release);
+        }
+    }
+}
+
 impl Default for Merger {
     fn default() -> Self {
         Merger {
@@ -79,6 +97,8 @@ impl Default for Merger {
             combining: BackgroundTask::new("holotype-merge"),
             busy: Mutex::default(),
             pauses: AtomicUsize::new(0),
+            stops: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
             link_ns: AtomicU64::new(ASSUMED_LINK.as_nanos() as u64),
             unlinked: AtomicU64::new(0),
             memory: AtomicU64::new(0),
@@ -105,6 +125,18 @@ impl Merger {
     pub(crate) fn pause(&self) -> Pause<'_> {
         self.pauses.fetch_add(1, Ordering::AcqRel);
         Pause(self)
+    }
+
+    /// Has running merges end until the guard is dropped.
+    pub(crate) fn stop(&self) -> Stop<'_> {
+        let pause = self.pause();
+        self.stops.fetch_add(1, Ordering::AcqRel);
+        self.stopped.store(true, Ordering::Release);
+        Stop { merger: self, _pause: pause }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_paused(&self) -> bool {

@@ -54,7 +54,7 @@ use holotype_storage::catalog::Catalog;
 use holotype_storage::lock::Lock;
 use holotype_storage::log::{Draft, Head, Log, Lsn};
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
@@ -115,6 +115,8 @@ pub(crate) struct Core {
     pub(crate) turns: Turns,
     /// Counts `forget` operations. A snapshot taken before the newest one must not read content any more.
     pub(crate) forgets: AtomicU64,
+    /// True while a transaction of this handle erases content and makes derived files without it.
+    pub(crate) erasing: AtomicBool,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) merger: Merger,
     /// Hashes of records behind those in the catalog.
@@ -213,6 +215,7 @@ impl Core {
             witness,
             turns: Turns::default(),
             forgets,
+            erasing: AtomicBool::new(false),
             checkpointer,
             merger: Merger::default(),
             tree_tail: TreeTail::default(),

@@ -24,7 +24,7 @@ use holotype_storage::overlay::RowKey;
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The maximum number of word segments of a layer after a rebuild.
 pub(crate) const MAX_SEGMENTS: usize = 8;
@@ -170,12 +170,13 @@ impl<'a> DerivedWriter<'a> {
         link: Option<&VectorsInLog>,
         place: u32,
         changes: &mut ManifestChanges,
+        cancel: Option<&AtomicBool>,
     ) -> Result<Arc<VectorSegment>> {
         let (path, identity) = self.name(Form::Vectors, place, changes);
         let graph_from = if link.is_some() { 0 } else { usize::MAX };
         let log = link.map(|log| log as &dyn LoggedVectors);
         let threads = self.options.background_threads.max(1);
-        let options = BuildOptions { threads, graph_from, scorer: self.scorer, log, ..BuildOptions::default() };
+        let options = BuildOptions { threads, graph_from, scorer: self.scorer, log, cancel, ..BuildOptions::default() };
         let segments: Vec<&VectorSegment> = sources.iter().map(AsRef::as_ref).collect();
         let vfs = self.files.vfs.as_ref();
         let places = merge_segments(&segments, None, (identity, Some(self.head)), (vfs, &path), &options)?;
@@ -207,7 +208,7 @@ impl<'a> DerivedWriter<'a> {
             let is_link = links.is_some();
             let Some(range) = links.or_else(|| due_flat(&sizes, bounds)) else { break };
             let link = is_link.then_some(log);
-            let merged = self.merged_vectors(&segments[range.clone()], link, place, changes)?;
+            let merged = self.merged_vectors(&segments[range.clone()], link, place, changes, None)?;
             let generations = segments[range.clone()].iter().map(|segment| segment.file().identity().generation);
             changes.replaced.extend(generations.map(|generation| (Form::Vectors, place, generation)));
             segments.splice(range, [merged]);
@@ -277,10 +278,11 @@ impl<'a> DerivedWriter<'a> {
         sources: Vec<&WordSegment>,
         place: u32,
         changes: &mut ManifestChanges,
+        cancel: Option<&AtomicBool>,
     ) -> Result<Arc<WordSegment>> {
         let (path, identity) = self.name(Form::Words, place, changes);
         let vfs = self.files.vfs.as_ref();
-        merge_word_segments(analyzer, &sources, None, (identity, Some(self.head)), vfs, &path)?;
+        merge_word_segments(analyzer, &sources, None, (identity, Some(self.head)), (vfs, &path), cancel)?;
         checked(SegmentFile::open(vfs, &path, WORD_SEGMENT_KIND, &identity)?)
     }
 }

@@ -135,6 +135,12 @@ fn recovery_messages(report: &RecoveryReport) -> Vec<String> {
             copy.unwrap_or_default()
         ));
     }
+    for path in &report.mended {
+        messages.push(format!(
+            "{}: the header was damaged, or its copy; it is written again from the other",
+            path.display()
+        ));
+    }
     if report.erased > 0 {
         messages.push(format!("erased {} of an interrupted forget", counted(report.erased, "record")));
     }

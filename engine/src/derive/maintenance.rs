@@ -61,6 +61,7 @@ impl Core {
     /// As [`Core::lock_newest`]; [`holotype_storage::Error::TurnHeld`] if another handle changes them for longer than
     /// `write_timeout`.
     pub(crate) fn maintain(self: &Arc<Self>) -> Result<Maintenance<'_>> {
+        self.lock.check_in_place()?;
         if !self.options.takes_turns() {
             return Ok(Maintenance { core: None, moved: false });
         }

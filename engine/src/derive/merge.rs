@@ -32,13 +32,18 @@ use holotype_storage::priority::lower_thread_priority;
 use holotype_storage::vfs::return_freed_memory;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// About the memory of a merge of words: its buffers, and 12 bytes a document in two lists.
 const WORD_MERGE_BYTES: u64 = 4 << 20;
 const COPIED_DOCUMENT_BYTES: u64 = 24;
 /// About the memory that a merge takes for a vector that it only copies.
 const COPIED_VECTOR_BYTES: u64 = 40;
+
+/// A merge that takes no longer runs while a database is closed.
+const SHORT: Duration = Duration::from_millis(500);
+/// About the time to copy the words of a document, or more than that of a vector.
+const COPY_TIME: Duration = Duration::from_micros(10);
 
 /// The two kinds of merges, each with a thread of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,10 +76,10 @@ pub(crate) fn start(core: &Arc<Core>) {
     if core.merger.is_paused() {
         return;
     }
-    if is_due(core, Work::Link) {
+    if is_due(core, Work::Link, |_, _| true) {
         BackgroundTask::request(core, |core| &core.merger.linking, |core| in_background(core, Work::Link));
     }
-    if is_due(core, Work::Combine) {
+    if is_due(core, Work::Combine, |_, _| true) {
         BackgroundTask::request(core, |core| &core.merger.combining, |core| in_background(core, Work::Combine));
     }
 }
@@ -99,11 +104,15 @@ pub(crate) fn finish(core: &Arc<Core>) -> Result<()> {
     }
 }
 
-/// Runs at most one merge of each kind, so that processes that live shortly get on with them, too.
-pub(crate) fn finish_one(core: &Arc<Core>) -> Result<()> {
+/// Ends the merges that run in the background, and runs at most one of each kind that takes a moment, so that processes
+/// that live shortly get on with them, too. Longer ones begin again at the next opening.
+pub(crate) fn stop(core: &Arc<Core>) -> Result<()> {
+    let stop = core.merger.stop();
     wait(core);
-    step(core, Work::Link)?;
-    step(core, Work::Combine)?;
+    drop(stop);
+    let _paused = core.merger.pause();
+    step_if(core, Work::Link, Merge::is_short)?;
+    step_if(core, Work::Combine, Merge::is_short)?;
     Ok(())
 }
 
@@ -121,11 +130,19 @@ pub(crate) fn wait(core: &Core) {
 
 /// Runs the next merge; returns false if none is due.
 fn step(core: &Arc<Core>, work: Work) -> Result<bool> {
-    if !is_due(core, work) {
+    step_if(core, work, |_, _| true)
+}
+
+/// The same if the next merge is one that the caller wants to run.
+fn step_if(core: &Arc<Core>, work: Work, is_wanted: fn(&Merge, &Core) -> bool) -> Result<bool> {
+    if !is_due(core, work, is_wanted) {
         return Ok(false);
     }
     let _maintenance = core.maintain()?;
     let Some(((merge, rebuild_count), _busy)) = choose(core, work) else { return Ok(false) };
+    if !is_wanted(&merge, core) {
+        return Ok(false);
+    }
     let Some(applied) = checkpoint::catalog(core)?.applied()? else { return Ok(false) };
     let mut changes = ManifestChanges::default();
     let done = merge.write(core, &applied, &mut changes);
@@ -142,6 +159,9 @@ fn step(core: &Arc<Core>, work: Work) -> Result<bool> {
         }
     }
     let Err(error) = published else { return Ok(true) };
+    if core.merger.is_stopped() {
+        return Ok(false);
+    }
     if core.lock_writer().rebuild_count != rebuild_count {
         return Ok(true);
     }
@@ -172,11 +192,11 @@ fn bounds(core: &Core) -> MergeBounds {
     MergeBounds { at_once, in_segment: core.options.most_in_graph() }
 }
 
-/// True if a merge of the newest state is due. The state is not kept: a merge runs for seconds, in which its tails
+/// True if a merge of the newest state is due that the caller wants to run. The state is not kept: a merge runs for seconds, in which its tails
 /// would stay in memory after checkpoints wrote them.
-fn is_due(core: &Core, work: Work) -> bool {
+fn is_due(core: &Core, work: Work, is_wanted: fn(&Merge, &Core) -> bool) -> bool {
     let state = Arc::clone(&core.lock_writer().state);
-    due(&state, work, &BTreeSet::new(), bounds(core)).is_some()
+    due(&state, work, &BTreeSet::new(), bounds(core)).is_some_and(|merge| is_wanted(&merge, core))
 }
 
 /// The first merge of a state that is due.
@@ -235,6 +255,23 @@ impl Merge {
         }
     }
 
+    /// True if it takes a moment only, as far as known.
+    fn is_short(&self, core: &Core) -> bool {
+        let took = match &self.sources {
+            Sources::Vectors { segments, link: true } => {
+                let flat: usize = segments.iter().filter(|one| !one.has_graph()).map(|one| one.len()).sum();
+                core.merger.link_time().saturating_mul(u32::try_from(flat).unwrap_or(u32::MAX))
+            }
+            Sources::Vectors { segments, link: false } => {
+                COPY_TIME.saturating_mul(segments.iter().map(|one| one.len() as u32).fold(0, u32::saturating_add))
+            }
+            Sources::Words(segments) => {
+                COPY_TIME.saturating_mul(segments.iter().map(|one| one.document_count()).fold(0, u32::saturating_add))
+            }
+        };
+        took <= SHORT
+    }
+
     /// About the bytes of memory that writing the new segment takes.
     fn memory(&self) -> u64 {
         match &self.sources {
@@ -254,6 +291,7 @@ impl Merge {
         let head = Head { position: applied.position, commit: applied.commit, hash: applied.head };
         let writer = DerivedWriter::of(core, head);
         let _memory = core.merger.takes(self.memory());
+        let stopped = &core.merger.stopped;
         let replaced = self.generations().into_iter().map(|generation| (self.form(), self.place, generation));
         changes.replaced.extend(replaced);
         match &self.sources {
@@ -261,7 +299,7 @@ impl Merge {
                 let started = Instant::now();
                 let log = || core.lock_writer().state.vectors_in_log(core.log.payload_ends());
                 let log = link.then(log);
-                let merged = writer.merged_vectors(segments, log.as_ref(), self.place, changes)?;
+                let merged = writer.merged_vectors(segments, log.as_ref(), self.place, changes, Some(stopped))?;
                 if *link {
                     let flat = segments.iter().filter(|segment| !segment.has_graph());
                     core.merger.record_linking(started.elapsed(), flat.map(|segment| segment.len()).sum());
@@ -271,7 +309,7 @@ impl Merge {
             Sources::Words(segments) => {
                 let analyzer = core.lock_writer().state.layers[self.place as usize].words.analyzer;
                 let sources = segments.iter().map(AsRef::as_ref).collect();
-                Ok(Merged::Words(writer.merged_words(analyzer, sources, self.place, changes)?))
+                Ok(Merged::Words(writer.merged_words(analyzer, sources, self.place, changes, Some(stopped))?))
             }
         }
     }
@@ -352,4 +390,62 @@ fn publish(
     core.publish();
     core.throttle.signal_progress();
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Durability, Holotype, NewTrace, Options, Space};
+    use holotype_storage::vfs::{SimVfs, Vfs};
+    use std::path::Path;
+
+    /// A database with vectors that await a graph, which nobody has begun.
+    fn with_unlinked(count: u32) -> (SimVfs, Holotype) {
+        let disk = SimVfs::new();
+        let options = Options { space: Some(Space::new("test", 2)), ..Options::default() };
+        let database = Holotype::create_on(Arc::new(disk.clone()), "/db", options).unwrap();
+        let paused = database.core.merger.pause();
+        let mut transaction = database.begin().unwrap();
+        for number in 0..count {
+            let angle = number as f32 / 1000.0;
+            transaction.record(NewTrace::turn("e", "").vector(vec![angle.cos(), angle.sin()])).unwrap();
+        }
+        transaction.commit(Durability::None).unwrap();
+        checkpoint::run(&database.core).unwrap();
+        drop(paused);
+        (disk, database)
+    }
+
+    fn has_graph(database: &Holotype) -> bool {
+        let state = database.core.published.load_full();
+        state.layers.iter().flat_map(|layer| &layer.vectors).flat_map(|it| it.segments.iter()).any(|it| it.has_graph())
+    }
+
+    #[test]
+    fn a_merge_that_is_stopped_leaves_everything_as_it_was() {
+        let (disk, database) = with_unlinked(6_000);
+        assert!(is_due(&database.core, Work::Link, |_, _| true) && !has_graph(&database));
+        let files = disk.list(Path::new("/db/vectors")).unwrap();
+        let stopped = database.core.merger.stop();
+        assert!(!step(&database.core, Work::Link).unwrap());
+        drop(stopped);
+        assert!(!has_graph(&database));
+        assert_eq!(disk.list(Path::new("/db/vectors")).unwrap(), files);
+        finish(&database.core).unwrap();
+        assert!(has_graph(&database));
+    }
+
+    /// Closing linked everything that was due: 25 s after 60,000 rows, and 583 s after a million.
+    #[test]
+    fn closing_begins_no_merge_that_takes_long() {
+        let (disk, database) = with_unlinked(6_000);
+        // As though each vector took a second.
+        database.core.merger.record_linking(Duration::from_secs(6_000), 6_000);
+        stop(&database.core).unwrap();
+        assert!(!has_graph(&database));
+        database.close().unwrap();
+        let database = Holotype::open_on(Arc::new(disk), "/db", Options::default()).unwrap();
+        finish(&database.core).unwrap();
+        assert!(has_graph(&database), "the next opening goes on with it");
+    }
 }

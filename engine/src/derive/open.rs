@@ -303,7 +303,7 @@ fn install(recovered: RecoveredState, files: &Files, options: &Options) -> Resul
         // Another handle may be writing files; a checkpoint of this one looks for the newest generation first.
         return Ok((state, None, 0));
     }
-    let generation = files.newest_generation();
+    let generation = if options.read_only { 0 } else { files.generation_apart()? };
     Ok(match recovered {
         RecoveredState::InMemory(state) => (state, None, generation),
         RecoveredState::Checkpoint(_, state) if options.read_only => (state, None, generation),

@@ -98,7 +98,7 @@ pub(crate) fn rebuild<T>(
     };
     files.create_dirs()?;
     let before = files.newest_generation();
-    let generation = AtomicU64::new(before);
+    let generation = AtomicU64::new(files.generation_apart()?);
     let scorer = options.accelerator.scorer();
     let files_writer = DerivedWriter {
         files,
@@ -573,7 +573,7 @@ fn merge(
     let head = origins.into_iter().flatten().max_by_key(|head| head.position).unwrap_or(files_writer.head);
     let files_writer = DerivedWriter { head, ..files_writer };
     let all = sources.iter().map(AsRef::as_ref).collect();
-    let merged = files_writer.merged_words(analyzer, all, place.into(), &mut changes)?;
+    let merged = files_writer.merged_words(analyzer, all, place.into(), &mut changes, None)?;
     let generations = sources.iter().map(|segment| segment.file().identity().generation);
     changes.replaced = generations.map(|generation| (Form::Words, place.into(), generation)).collect();
     changes.remove_replaced(files_writer.files);

@@ -287,7 +287,7 @@ impl NewFiles<'_> {
             let sources: Vec<&WordSegment> = go.iter().map(AsRef::as_ref).collect();
             let vfs = self.core.files.vfs.as_ref();
             let new = (identity, Some(self.state.head));
-            merge_word_segments(analyzer, &sources, Some(&self.keep), new, vfs, &path)?;
+            merge_word_segments(analyzer, &sources, Some(&self.keep), new, (vfs, &path), None)?;
             let file = SegmentFile::open(vfs, &path, WORD_SEGMENT_KIND, &identity)?;
             stay.push(Arc::new(WordSegment::open(file)?));
         }

@@ -42,13 +42,14 @@ impl Holotype {
     /// log of the copy. `progress` receives the bytes done and the total.
     ///
     /// # Errors
-    /// [`Error::Exists`]; [`Error::Damaged`] when the log is; of the file systems.
+    /// [`Error::Exists`]; [`Error::Invalid`] for a path within the database; [`Error::Damaged`] when the log is; of the file systems.
     pub fn backup(&self, dest: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<BackupReport> {
         let core = &self.core;
         if let Some(detail) = &core.report.damage {
             return Err(Error::Damaged { detail: detail.clone() });
         }
         let to = Files::new(Arc::clone(&core.files.vfs), dest.as_ref());
+        core.files.refuse_within(&to.dir)?;
         match to.vfs.create_dir(&to.dir) {
             Ok(true) => {}
             Ok(false) => return Err(Error::Exists { path: to.dir }),

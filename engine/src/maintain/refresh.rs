@@ -91,7 +91,8 @@ impl Holotype {
         let patience = Instant::now() + PATIENCE;
         let mut writer = loop {
             let newest = core.published.load();
-            if durable <= core.log.end() && newest.meta.purged >= newest.meta.forgets {
+            let is_purged = newest.meta.purged >= newest.meta.forgets || core.erasing.load(Ordering::Acquire);
+            if durable <= core.log.end() && is_purged {
                 return Ok(false);
             }
             match core.try_lock_writer() {

@@ -31,6 +31,7 @@ use holotype_storage::{Damage, SoundSegment, codec, damage_note};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// One fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,6 +146,10 @@ impl Holotype {
                 break if self.has_erased(&snapshot, since) { Err(Error::SnapshotForgotten) } else { verified }?;
             }
             attempt += 1;
+            if self.core.erasing.load(Ordering::Acquire) && self.core.refuse_within_transaction().is_ok() {
+                // The erasure has the writer's lock until its end.
+                drop(self.core.lock_writer());
+            }
         };
         self.core.damage.verified(report.log_fault.clone());
         Ok(report)
@@ -164,11 +169,14 @@ impl Holotype {
     /// True if something was forgotten since the snapshot or just before, or history before a later commit than `since`
     /// cut off.
     fn has_erased(&self, snapshot: &Snapshot, since: u64) -> bool {
-        let forgets = self.core.published.load().meta.forgets;
-        let meta = &snapshot.state.meta;
+        // Looked at before the state, which is published on its files before the erasure ends.
+        let is_erasing = self.core.erasing.load(Ordering::Acquire);
+        let (newest, meta) = (self.core.published.load(), &snapshot.state.meta);
         // Without another writer nobody is about to finish it, and it is a fault.
-        let is_at_it = meta.purged < meta.forgets && self.core.lock.has_other_writer().unwrap_or(true);
-        forgets > meta.forgets || is_at_it || self.history_since() > since
+        let is_at_it =
+            meta.purged < meta.forgets && (is_erasing || self.core.lock.has_other_writer().unwrap_or(true));
+        let has_ended = newest.meta.purged > meta.purged;
+        newest.meta.forgets > meta.forgets || has_ended || is_at_it || self.history_since() > since
     }
 
     /// Stores in the file `VERIFIED` the segments of the log without a fault, with the present time; and in the file

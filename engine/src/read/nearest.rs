@@ -37,12 +37,12 @@ impl Snapshot {
     /// [`Error::Vector`] when the database has no space or the vector does not fit it; [`Error::Corrupt`] when vectors
     /// cannot be compared because their file is damaged, which is then being made again from the log.
     pub fn nearest(&self, layer: Layer, vector: &[f32], k: usize) -> Result<Vec<(ItemId, f32)>> {
-        self.check_not_erased()?;
-        self.core.unless_cut(|| self.nearest_unless_cut(layer, vector, k))
+        self.unless_erased(|view| self.core.unless_cut(|| view.nearest_unless_cut(layer, vector, k)))
     }
 
     fn nearest_unless_cut(&self, layer: Layer, vector: &[f32], k: usize) -> Result<Vec<(ItemId, f32)>> {
         let snapshot = self.metered();
+        snapshot.check_not_erased()?;
         let state = &snapshot.state;
         let no_space = || {
             Error::Vector("the database has no embedding space; create one with a space to search by vector".to_owned())

@@ -34,7 +34,6 @@ impl Snapshot {
     /// ```
     pub fn scan<'s>(&'s self, prefix: &str) -> impl Iterator<Item = Result<Item>> + use<'s> {
         self.state.iter(tables::KEY, prefix.as_bytes()).map(|row| {
-            self.check_not_erased()?;
             let (_, value) = row?;
             self.item(ItemId(codec::decode(&value)?))
         })

@@ -44,6 +44,9 @@ pub struct Snapshot {
     hop_controller: Option<Arc<dyn HopController>>,
 }
 
+/// The erasures during one read after which it is given up.
+const MAX_ERASURES: usize = 1_000;
+
 /// Maximum number of contents cached for one answer.
 const MAX_CACHED_CONTENTS: usize = 1_024;
 
@@ -220,11 +223,7 @@ impl Snapshot {
 
     /// The item that holds a key.
     pub fn get(&self, key: &str) -> Result<Option<Item>> {
-        self.check_not_erased()?;
-        match self.state.item_by_key(key)? {
-            Some(id) => self.item(id).map(Some),
-            None => Ok(None),
-        }
+        self.unless_erased(|view| view.state.item_by_key(key)?.map(|id| view.item_as_read(id)).transpose())
     }
 
     /// The keys with a prefix, in order, at most `most`.
@@ -244,6 +243,10 @@ impl Snapshot {
 
     /// The item with this id.
     pub fn item(&self, id: ItemId) -> Result<Item> {
+        self.unless_erased(|view| view.item_as_read(id))
+    }
+
+    fn item_as_read(&self, id: ItemId) -> Result<Item> {
         Ok(Item { id, key: self.key_of(id)?, attributes: self.attributes(id)?, content: self.content(id)? })
     }
 
@@ -273,8 +276,7 @@ impl Snapshot {
     pub fn vector(&self, id: ItemId) -> Result<Option<Vec<f32>>> {
         let Some(space) = self.space()? else { return Ok(None) };
         self.tick()?;
-        self.check_not_erased()?;
-        self.reader.vector(&self.state, id)?.map(|bytes| space.decode(&bytes)).transpose()
+        self.unless_erased(|view| view.reader.vector(&view.state, id)?.map(|bytes| space.decode(&bytes)).transpose())
     }
 
     /// The stored vector of an item with this record: its own, or the one that was made since.
@@ -354,7 +356,7 @@ impl Snapshot {
 
     /// The pointers of an item, each verified by reading and hashing its bytes again.
     pub fn citations(&self, id: ItemId) -> Result<Vec<Citation>> {
-        self.state.pointers(id)?.iter().map(|pointer| self.check(pointer)).collect()
+        self.unless_erased(|view| view.state.pointers(id)?.iter().map(|pointer| view.check(pointer)).collect())
     }
 
     /// Verifies a pointer.
@@ -367,10 +369,32 @@ impl Snapshot {
 
     /// Fails if content was erased after this snapshot was taken.
     pub(crate) fn check_not_erased(&self) -> Result<()> {
-        if self.state.meta.forgets < self.core.forgets.load(std::sync::atomic::Ordering::Acquire) {
-            return Err(Error::SnapshotForgotten);
+        if self.is_before_erasure() { Err(Error::SnapshotForgotten) } else { Ok(()) }
+    }
+
+    fn is_before_erasure(&self) -> bool {
+        self.state.meta.forgets < self.core.forgets.load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    /// Runs what reads this view. If content was erased since the view was taken, or is while this reads, it goes on with
+    /// the same commit as the newest state knows it: without the content, and otherwise the same.
+    pub(crate) fn unless_erased<T>(&self, read: impl Fn(&Snapshot) -> Result<T>) -> Result<T> {
+        for _ in 0..MAX_ERASURES {
+            match self.without_erased().and_then(|view| read(&view)) {
+                Err(Error::SnapshotForgotten) => {}
+                done => return done,
+            }
         }
-        Ok(())
+        Err(Error::SnapshotForgotten)
+    }
+
+    fn without_erased(&self) -> Result<Cow<'_, Snapshot>> {
+        if !self.is_before_erasure() {
+            return Ok(Cow::Borrowed(self));
+        }
+        let newest = self.core.published.load_full();
+        let state = self.core.past(&newest, self.commit())?;
+        Ok(Cow::Owned(self.with_state(state)))
     }
 
     fn check_span(&self, id: ItemId, pointer: &PointerRecord) -> Result<Citation> {

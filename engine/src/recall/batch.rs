@@ -5,11 +5,11 @@
 
 use super::plan::Plan;
 use super::{RecallBuilder, Steps, gather, run, run_plan};
-use crate::Result;
 use crate::derive::repair;
 use crate::read::answer::Answer;
 use crate::read::near_answers::{self, NearQuestions};
 use crate::read::snapshot::Snapshot;
+use crate::{Error, Result};
 use holotype_query::Channel;
 use holotype_query::plan::{Clauses, Recall};
 use std::time::Instant;
@@ -56,7 +56,7 @@ impl Snapshot {
 /// Answers recalls on a snapshot, in their order.
 pub(crate) fn run_together(snapshot: &Snapshot, recalls: &[&Recall]) -> Vec<Result<Answer>> {
     if recalls.len() < 2 || !near_answers::pays(snapshot).unwrap_or(false) {
-        return recalls.iter().map(|recall| run(snapshot, recall)).collect();
+        return recalls.iter().map(|recall| snapshot.unless_erased(|view| run(view, recall))).collect();
     }
     let mut plans: Vec<(&Clauses, Plan)> = Vec::new();
     let mut questions = NearQuestions::default();
@@ -76,9 +76,13 @@ pub(crate) fn run_together(snapshot: &Snapshot, recalls: &[&Recall]) -> Vec<Resu
     let shares_plans = !snapshot.limits_use();
     let mut answers = Vec::with_capacity(recalls.len());
     for (recall, at) in recalls.iter().zip(of_recalls) {
-        answers.push(match at.filter(|_| shares_plans) {
+        let answer = match at.filter(|_| shares_plans) {
             Some(at) => run_shared(&ahead.metered(), &mut plans[at].1, recall),
             None => run(&ahead, recall),
+        };
+        answers.push(match answer {
+            Err(Error::SnapshotForgotten) => snapshot.unless_erased(|view| run(view, recall)),
+            answer => answer,
         });
     }
     answers

@@ -328,7 +328,8 @@ impl RecallBuilder<'_> {
     /// For an unknown episode, name or profile, and a vector that does not fit the space; [`Error::ReadOnly`] with a
     /// receipt.
     pub fn run(self) -> Result<Answer> {
-        self.snapshot.core.unless_cut(|| run(self.snapshot, &self.reading()?))
+        let recall = self.reading()?;
+        self.snapshot.unless_erased(|view| view.core.unless_cut(|| run(view, &recall)))
     }
 
     /// Answers an escalating recall with other roles than the built-in ones.
@@ -336,7 +337,8 @@ impl RecallBuilder<'_> {
     /// # Errors
     /// As [`RecallBuilder::run`]; [`Error::Invalid`] without [`RecallBuilder::escalate`].
     pub fn run_with(self, roles: Roles<'_>) -> Result<Answer> {
-        self.snapshot.core.unless_cut(|| run_with_roles(self.snapshot, &self.reading()?, roles))
+        let recall = self.reading()?;
+        self.snapshot.unless_erased(|view| view.core.unless_cut(|| run_with_roles(view, &recall, roles)))
     }
 
     /// Answers the recall with rows as values of Rust, in the order of [`RecallBuilder::returns`].

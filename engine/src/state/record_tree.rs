@@ -219,10 +219,12 @@ pub(crate) fn new_rows(log: &Log, state: &State) -> Result<Vec<(RowKey, Option<V
     Ok(rows)
 }
 
-/// The last block boundary at or before a record: the number of records before it, and its log position.
+/// The last block boundary at or before a record, of the blocks with rows: the number of records before it, and its log
+/// position. Rows may lag behind: derived files that are made anew take over those there are, and a checkpoint that has
+/// nothing else to write adds none.
 pub(crate) fn extent_before(state: &State, records: u64) -> Result<(u64, Lsn)> {
-    let block = records >> 8;
     let kept = extent(state)?;
+    let block = records.min(kept.records) >> 8;
     let position = match (block << 8).cmp(&kept.records) {
         std::cmp::Ordering::Equal => kept.position,
         _ if block == 0 => 0,

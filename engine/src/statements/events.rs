@@ -5,7 +5,7 @@
 use crate::derive::retained_log;
 use crate::model::item::{ItemId, Kind, Layer};
 use crate::read::cell::{Cell, Cells};
-use crate::read::snapshot::Snapshot;
+use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::record::{Change, EffectiveRecord, MarkRecord, Record};
 use crate::records::tables;
 use crate::state::settings;
@@ -55,6 +55,7 @@ pub(super) fn events(snapshot: &Snapshot, filter: Option<&Predicate>) -> Result<
             break;
         }
         for record in &transaction.records {
+            snapshot.tick()?;
             let Some(EffectiveRecord { record, .. }) = Record::effective(record)? else { continue };
             for event in events_of_record(&record, snapshot, &mut pages, transaction.number.0)? {
                 let mut row = BTreeMap::from([
@@ -64,21 +65,26 @@ pub(super) fn events(snapshot: &Snapshot, filter: Option<&Predicate>) -> Result<
                 ]);
                 let mut episode = event.episode;
                 if let Some(item) = event.item.map(ItemId) {
-                    row.insert(
-                        AttributeId::Item,
-                        Cell::Text(snapshot.key_of(item).unwrap_or_else(|_| item.to_string())),
-                    );
+                    let key = match snapshot.key_of(item) {
+                        Err(error) if is_damage(&error) => item.to_string(),
+                        key => key?,
+                    };
+                    row.insert(AttributeId::Item, Cell::Text(key));
                     let number = state.attributes(item)?.episode;
                     episode = number.map(|number| state.episode(number)).transpose()?.map(|episode| episode.id.clone());
                 }
                 row.extend(episode.map(|episode| (AttributeId::Episode, Cell::Text(episode))));
                 row.extend(event.because.map(|because| (AttributeId::Because, Cell::Text(because))));
+                snapshot.keep(EVENT_BYTES)?;
                 rows.push(row);
             }
         }
     }
     Ok(rows)
 }
+
+/// About the memory of an event as a row.
+const EVENT_BYTES: usize = 512;
 
 /// The events of a record. A read yields one event per item read, or a single one if it read none.
 fn events_of_record(record: &Record, snapshot: &Snapshot, pages: &mut HashSet<u32>, commit: u64) -> Result<Vec<Event>> {

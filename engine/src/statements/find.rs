@@ -44,6 +44,7 @@ pub(super) fn begin(snapshot: &Snapshot, find: &Find) -> Result<Option<Items>> {
         (order, found) => {
             let mut keyed = Vec::new();
             for id in found.iter() {
+                snapshot.tick()?;
                 let view = ItemView::new(snapshot, &reader_position, id)?;
                 let keys = order.iter().map(|key| view.get(&key.name)).collect::<Result<Vec<_>>>()?;
                 snapshot.keep(kept_len(&keys))?;

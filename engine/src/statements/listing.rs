@@ -233,6 +233,7 @@ fn edges(snapshot: &Snapshot) -> Result<Vec<Cells>> {
     let mut rows = Vec::new();
     let mut cited = (None, Vec::new());
     for stored in state.iter(tables::EDGE_OUT, &[]) {
+        snapshot.tick()?;
         let (key, value) = stored?;
         let end = EdgeEnd::decode(&key)?;
         let EdgeRow { order, .. } = codec::decode(&value)?;
@@ -286,13 +287,16 @@ pub(super) fn columns(listing: &Listing, all: &[AttributeId]) -> Vec<Name> {
     }
 }
 
-/// Sorts rows by the keys of `order by`. Absent values come last in either direction; the sort is stable.
-pub(super) fn sort<T>(rows: &mut [T], keys: &[OrderKey], cell: impl Fn(&T, usize) -> Option<Cell>) {
-    rows.sort_by(|a, b| {
-        for (index, key) in keys.iter().enumerate() {
-            let order = match (cell(a, index), cell(b, index)) {
+/// Sorts rows by the keys of `order by`. Absent values come last in either direction; the sort is stable. The keys of a
+/// row are made once: a comparison must not copy texts.
+pub(super) fn sort<T>(rows: &mut Vec<T>, keys: &[OrderKey], cell: impl Fn(&T, usize) -> Option<Cell>) {
+    let cells = |row: &T| (0..keys.len()).map(|index| cell(row, index)).collect::<Vec<_>>();
+    let mut keyed: Vec<(Vec<Option<Cell>>, T)> = rows.drain(..).map(|row| (cells(&row), row)).collect();
+    keyed.sort_by(|(a, _), (b, _)| {
+        for (key, cells) in keys.iter().zip(a.iter().zip(b)) {
+            let order = match cells {
                 (Some(a), Some(b)) => {
-                    let order = a.order(&b);
+                    let order = a.order(b);
                     if key.direction == Some(Direction::Desc) { order.reverse() } else { order }
                 }
                 (Some(_), None) => Ordering::Less,
@@ -305,6 +309,7 @@ pub(super) fn sort<T>(rows: &mut [T], keys: &[OrderKey], cell: impl Fn(&T, usize
         }
         Ordering::Equal
     });
+    rows.extend(keyed.into_iter().map(|(_, row)| row));
 }
 
 /// Applies `limit n skip m`.

@@ -278,8 +278,10 @@ fn answers(outputs: &[Output]) -> impl Iterator<Item = &Answer> {
 
 /// Runs a reading statement.
 pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output> {
-    let snapshot = &*snapshot.metered();
-    snapshot.core.unless_cut(|| read_unless_cut(snapshot, statement))
+    snapshot.unless_erased(|view| {
+        let view = &*view.metered();
+        view.core.unless_cut(|| read_unless_cut(view, statement))
+    })
 }
 
 fn read_unless_cut(snapshot: &Snapshot, statement: &Statement) -> Result<Output> {

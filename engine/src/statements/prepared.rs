@@ -66,7 +66,6 @@ impl Prepared {
 
     /// The plans of the statements with the values of their parameters, checked against a database.
     pub(crate) fn bind(&self, snapshot: &Snapshot, params: &Params) -> Result<Vec<Statement>> {
-        snapshot.check_not_erased()?;
         let dimension = snapshot.state.meta.space.as_ref().map(|space| space.dim as usize);
         check_bound(&self.script, params, dimension).map_err(Error::Query)
     }

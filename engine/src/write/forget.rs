@@ -13,9 +13,10 @@
 //!
 //! 1. One transaction appends the replacement records, a record of the forgotten items with the reason, and the list of
 //!    records to erase. It is synced.
-//! 2. The listed records are overwritten. After a crash from here on, the next opening completes the steps.
-//! 3. All derived files are rebuilt without the content ([`crate::derive::rebuild_online`]); the old files are removed.
-//! 4. Snapshots taken before end with [`Error::SnapshotForgotten`].
+//! 2. The state without the content is published, on the derived files there are. Snapshots taken before go on as
+//!    `as of` their commit, without the content.
+//! 3. The listed records are overwritten. After a crash from here on, the next opening completes the steps.
+//! 4. All derived files are rebuilt without the content ([`crate::derive::rebuild_online`]); the old files are removed.
 //!
 //! Cost: one pass over the log to find the records, one to rebuild the catalog. Writers wait for both; readers do not.
 
@@ -109,10 +110,22 @@ impl Holotype {
 }
 
 impl Core {
-    /// Completes an appended forget: erases the records, rebuilds the derived files and ends older snapshots. If the
-    /// files cannot be written, the state without the content is published from memory and the next opening rebuilds
-    /// the files.
+    /// Completes an appended forget: publishes the state without the content, erases the records and rebuilds the derived
+    /// files. If those cannot be written, the next opening rebuilds them.
     pub(crate) fn complete_forget(
+        self: &Arc<Self>,
+        writer: WriterGuard<'_, Writer>,
+        state: State,
+        redaction: &Redaction,
+        turn: Option<TurnGuard<'_>>,
+    ) -> Result<()> {
+        self.erasing.store(true, Ordering::Release);
+        let done = self.erase_and_purge(writer, state, redaction, turn);
+        self.erasing.store(false, Ordering::Release);
+        done
+    }
+
+    fn erase_and_purge(
         self: &Arc<Self>,
         mut writer: WriterGuard<'_, Writer>,
         state: State,
@@ -122,6 +135,9 @@ impl Core {
         let end = state.head.position;
         let erased = self.log.sync_to(end).map_err(Error::from).and_then(|()| {
             self.record_durable(state.head);
+            // Readers go on with it while the content is overwritten.
+            self.replace(&mut writer, state.clone());
+            self.publish();
             self.forgets.store(state.meta.forgets, Ordering::Release);
             let _unpinned = Lock::unpinned(self.files.vfs.as_ref(), &self.files.lock())?;
             self.files.remove_quarantined()?;
@@ -156,7 +172,7 @@ impl Core {
         drop(turn);
         // A merge that began before may still write what is gone, and discards it in the end.
         merge::interrupt(self);
-        made
+        made.map_err(|source| Error::Unfinished { source: Box::new(source) })
     }
 
     /// The state on derived files without what is gone.

@@ -252,7 +252,10 @@ fn a_flipped_bit_is_an_error_or_found_or_changes_nothing() {
     for (path, what, outcome) in &outcomes {
         let at: u64 = what.rsplit(' ').next().unwrap().parse().unwrap();
         let in_log = path.extension().is_some_and(|extension| extension == "log") && at < log_end;
-        assert!(!in_log || *outcome == Outcome::Reported, "{} {what}: {outcome:?}", path.display());
+        // The header and its copy are written again from each other.
+        let is_mended = (at < 144 || (2048..2192).contains(&at)) && *outcome == Outcome::Repaired;
+        let is_told = is_mended || *outcome == Outcome::Reported;
+        assert!(!in_log || is_told, "{} {what}: {outcome:?}", path.display());
     }
     let hit: BTreeSet<&Path> = outcomes.iter().map(|(path, ..)| path.as_path()).collect();
     assert_eq!(hit.len(), files.len());

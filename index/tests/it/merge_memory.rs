@@ -47,7 +47,8 @@ fn a_merge_of_words_lets_go_of_what_it_read() {
     let sources = [words(dir.path(), 0), words(dir.path(), 1)];
     let path = dir.path().join("merged.wseg");
     let segments: Vec<&WordSegment> = sources.iter().map(|(_, segment)| segment).collect();
-    let len = merge_word_segments(Analyzer::default(), &segments, None, (IDENTITY, None), &OsVfs, &path).unwrap();
+    let len =
+        merge_word_segments(Analyzer::default(), &segments, None, (IDENTITY, None), (&OsVfs, &path), None).unwrap();
     assert!(len > 20 * MIB, "{len} bytes were merged");
     for (path, segment) in &sources {
         assert!(

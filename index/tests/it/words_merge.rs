@@ -78,7 +78,7 @@ proptest! {
 /// The bytes of the file that a merge writes.
 fn merged(analyzer: Analyzer, parts: &[&WordSegment], keep: Option<&Bits>) -> Result<Vec<u8>, Error> {
     let (vfs, path) = (SimVfs::new(), Path::new("/merged.wseg"));
-    let len = merge_word_segments(analyzer, parts, keep, (IDENTITY, None), &vfs, path);
+    let len = merge_word_segments(analyzer, parts, keep, (IDENTITY, None), (&vfs, path), None);
     let len = len.inspect_err(|_| assert!(vfs.list(Path::new("/")).unwrap().is_empty(), "what failed is removed"))?;
     let bytes = vfs.bytes(path).unwrap();
     assert_eq!(bytes.len() as u64, len);
@@ -89,6 +89,18 @@ fn segment_from(bytes: Vec<u8>) -> Arc<WordSegment> {
     let kind = holotype_index::words::WORD_SEGMENT_KIND;
     let file = holotype_storage::segment_file::SegmentFile::from_bytes(bytes, kind, &IDENTITY).unwrap();
     Arc::new(WordSegment::open(file).unwrap())
+}
+
+#[test]
+fn a_merge_that_is_cancelled_leaves_no_file() {
+    let document = |id| Document { id, pieces: vec![("some text".into(), 1.0)] };
+    let analyzer = Analyzer::default();
+    let (a, b) = (segment_of(analyzer, [&document(1)]), segment_of(analyzer, [&document(2)]));
+    let (vfs, cancel) = (SimVfs::new(), std::sync::atomic::AtomicBool::new(true));
+    let place = (&vfs as &dyn Vfs, Path::new("/merged.wseg"));
+    let ended = merge_word_segments(analyzer, &[&a, &b], None, (IDENTITY, None), place, Some(&cancel));
+    assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+    assert!(vfs.list(Path::new("/")).unwrap().is_empty());
 }
 
 #[test]

@@ -16,7 +16,9 @@
 //!    fdatasync may have dropped exactly the pages that a second one would report as written.
 //! 3. Only one sync runs at a time: the system reports a failure to one caller only, and no other sync may succeed
 //!    instead.
-//! 4. While a thread is queued, another one leads or was told to lead: no waiter is forgotten.
+//! 4. A sync counts only if the file's path still names the file that was synced: one that was deleted or replaced
+//!    beneath this process takes with it what is written to it.
+//! 5. While a thread is queued, another one leads or was told to lead: no waiter is forgotten.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -25,13 +27,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
 use crate::error::{Error, Result};
+use crate::held_directory::check_named;
+use crate::instance::Inode;
 use crate::log::Lsn;
 use crate::log::segment::Segment;
 use crate::log_page::PageSize;
-use crate::vfs::VfsFile;
+use crate::vfs::{Vfs, VfsFile};
 
 #[derive(Debug)]
 pub(crate) struct GroupCommit {
+    vfs: Arc<dyn Vfs>,
     state: Mutex<State>,
     /// Locked while buffered bytes are being written, so that the next thread waits until they are. Contains the bytes
     /// being written, or written last.
@@ -49,6 +54,8 @@ const MAX_HELD_PAGES: usize = 8;
 struct State {
     /// The file with all bytes that are not durable; earlier files were synced when it was begun.
     file: Arc<dyn VfsFile>,
+    /// The identity of the file when it was opened, where files have one.
+    inode: Option<Inode>,
     path: PathBuf,
     /// The position at which the file begins.
     first: u64,
@@ -129,7 +136,9 @@ impl Drop for Lead<'_> {
 impl GroupCommit {
     /// A group commit for a log in which everything up to `end`, in `file` of `segment`, is durable.
     pub(crate) fn new(file: Arc<dyn VfsFile>, segment: &Segment, end: u64) -> Self {
+        let vfs = Arc::clone(segment.files().vfs());
         let state = State {
+            inode: file.inode().ok().flatten(),
             file,
             path: segment.path.clone(),
             first: segment.first,
@@ -142,7 +151,7 @@ impl GroupCommit {
             poison: None,
         };
         let [end, written, durable] = [end; 3].map(AtomicU64::new);
-        Self { state: Mutex::new(state), writing: Mutex::default(), end, written, durable }
+        Self { vfs, state: Mutex::new(state), writing: Mutex::default(), end, written, durable }
     }
 
     /// The end of the log.
@@ -261,9 +270,12 @@ impl GroupCommit {
         self.state().check_target(target)?;
         self.write_held()?;
         let state = self.state();
-        let (file, end) = (Arc::clone(&state.file), state.written);
+        let (file, end, inode, path) = (Arc::clone(&state.file), state.written, state.inode, state.path.clone());
         drop(state);
         let synced = file.sync();
+        if let Some(Err(error)) = inode.map(|inode| check_named(self.vfs.identify(&path), inode, &path)) {
+            return Err(self.poison(&error));
+        }
         let mut state = self.state();
         match synced {
             Ok(()) => {
@@ -330,6 +342,7 @@ impl State {
     fn go_on_in(&mut self, file: &Arc<dyn VfsFile>, segment: &Segment) {
         if !Arc::ptr_eq(&self.file, file) {
             self.file = Arc::clone(file);
+            self.inode = file.inode().ok().flatten();
             segment.path.clone_into(&mut self.path);
             self.first = segment.first;
         }

@@ -497,7 +497,7 @@ fn first_segment(vfs: &Arc<dyn Vfs>, dir: &Path, geometry: &Geometry, tip: &Tip,
     let unfinished = prepare::unfinished_path(&path);
     let made = prepare::remove_if_there(vfs, &unfinished)
         .and_then(|()| prepare::fill(vfs, &unfinished, len, &AtomicBool::new(false)))
-        .and_then(|file| file.write_at(&header.encode(), 0).and_then(|()| file.sync()))
+        .and_then(|file| file.write_at(&header.encode_twice(), 0).and_then(|()| file.sync()))
         .and_then(|()| vfs.rename(&unfinished, &path))
         .and_then(|()| vfs.sync_dir(dir));
     match made {

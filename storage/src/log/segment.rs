@@ -24,12 +24,15 @@
 //! | 136 | 4 | CRC32 of the fields above |
 //! | 140 | 4 | zero |
 //!
-//! The rest of the page is zero. Magic, versions, features and CRC keep their places in every version of the format.
+//! A copy of these 144 bytes is at offset 2048, so that damage to the header loses neither the database's id nor the
+//! page size, without which nothing of a log of one segment could be read. The rest of the page is zero. Magic, versions, features and CRC keep their places in every version of the format.
 //!
 //! 1. Positions count header pages too: a byte's position is its segment's first position plus its offset, and the
 //!    first position of a segment is the end of the file before it.
 //! 2. A header is written only after all of the previous segment was synced: a valid one proves that.
-//! 3. A file whose header page begins with zeros was prepared and never used.
+//! 3. A file whose header and copy are zeros was prepared and never used.
+//! 4. The copy is read where the header is not valid. Verification reports either if it is damaged, and recovery writes it
+//!    again from the other.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,6 +67,10 @@ const RESERVED_AT: usize = CRC_AT + 4;
 pub(crate) const HEADER_LEN: usize = RESERVED_AT + 4;
 
 const _: () = assert!(HEADER_LEN == 144);
+
+/// The place of the copy of the header, in another sector of the header page.
+pub(crate) const COPY_AT: usize = 2048;
+const COPY_END: usize = COPY_AT + HEADER_LEN;
 
 const MAGIC: [u8; 8] = *b"HOLO-LOG";
 const VERSION: u32 = 1;
@@ -123,6 +130,15 @@ impl SegmentHeader {
         bytes[CHAIN_AT..CRC_AT].copy_from_slice(&self.chain);
         let crc = crc32fast::hash(&bytes[..CRC_AT]);
         bytes[CRC_AT..RESERVED_AT].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// The header and its copy: the beginning of the header page, whose rest is zero.
+    pub(crate) fn encode_twice(&self) -> Vec<u8> {
+        let header = self.encode();
+        let mut bytes = vec![0; COPY_END];
+        bytes[..HEADER_LEN].copy_from_slice(&header);
+        bytes[COPY_AT..].copy_from_slice(&header);
         bytes
     }
 
@@ -344,6 +360,22 @@ impl Segment {
         self.file()?.read_at(buf, offset).map_err(Error::io(&self.path, "read"))
     }
 
+    /// The offsets of the header and of its copy, as far as they are not what this segment was opened by. None in a
+    /// segment without a valid header.
+    pub(crate) fn spoiled_headers(&self) -> Result<Vec<u64>> {
+        let mut spoiled = Vec::new();
+        if self.valid_header().is_some() {
+            let file = self.file()?;
+            for at in [0, COPY_AT as u64] {
+                // A file that ends before is cut, which is another fault.
+                if self.file_len >= at + HEADER_LEN as u64 && parse_at(&*file, &self.path, at)? != self.header {
+                    spoiled.push(at);
+                }
+            }
+        }
+        Ok(spoiled)
+    }
+
     /// Damage at a position in this segment.
     pub(crate) fn damage(&self, position: u64, page: PageSize, what: impl Into<String>) -> Damage {
         let offset = position.saturating_sub(self.first);
@@ -357,16 +389,29 @@ impl Segment {
     }
 }
 
-/// Reads the header of a segment file, and the length of the file.
+/// Reads the header of a segment file, or its copy where only that is valid, and the length of the file.
 pub(crate) fn read_header(file: &dyn VfsFile, path: &Path) -> Result<(HeaderState, u64)> {
     let file_len = file.len().map_err(Error::io(path, "measure"))?;
     if file_len < HEADER_LEN as u64 {
         let what = format!("the file has only {file_len} bytes, less than a header");
         return Ok((HeaderState::Fault(what), file_len));
     }
+    let header = parse_at(file, path, 0)?;
+    let is_certain = matches!(header, HeaderState::Valid(_) | HeaderState::Newer(_));
+    if !is_certain && file_len >= COPY_END as u64 {
+        let copy = parse_at(file, path, COPY_AT as u64)?;
+        if matches!(copy, HeaderState::Valid(_)) {
+            return Ok((copy, file_len));
+        }
+    }
+    Ok((header, file_len))
+}
+
+/// Reads the header at an offset, or the copy there.
+fn parse_at(file: &dyn VfsFile, path: &Path, offset: u64) -> Result<HeaderState> {
     let mut bytes = [0; HEADER_LEN];
-    file.read_at(&mut bytes, 0).map_err(Error::io(path, "read"))?;
-    Ok((SegmentHeader::parse(&bytes), file_len))
+    file.read_at(&mut bytes, offset).map_err(Error::io(path, "read"))?;
+    Ok(SegmentHeader::parse(&bytes))
 }
 
 /// Sets the positions of all segments; the first one begins at `first`. A valid header states them. After an unreadable

@@ -20,7 +20,7 @@ use super::erasure::{Erasing, Erasure, Intent, Redacted, STORED_DONE_LEN};
 use super::group_commit::GroupCommit;
 use super::leaf::Leaf;
 use super::prepare::{Preparer, Spare};
-use super::segment::{HEADER_LEN, Segment, SegmentHeader};
+use super::segment::{Segment, SegmentHeader};
 use super::tip::Tip;
 use super::{CommitNo, Lsn, SegmentTable};
 use crate::chain::{self, Hash, TransactionHash};
@@ -490,8 +490,7 @@ impl Layout<'_> {
             time_us: self.tip.time_us,
             chain: self.tip.chain,
         };
-        let mut bytes = Vec::with_capacity(page.len() + HEADER_LEN);
-        bytes.extend_from_slice(&header.encode());
+        let mut bytes = header.encode_twice();
         bytes.resize(page.len(), 0);
         let files = Arc::clone(current.files());
         let segment = Arc::new(Segment::begin(header, spare.path.clone(), files));

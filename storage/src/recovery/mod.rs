@@ -69,6 +69,8 @@ pub struct RecoveryReport {
     pub tail: Option<UnsyncedTail>,
     /// Removed files: later segments of the tail, unfinished files.
     pub removed: Vec<PathBuf>,
+    /// Segments whose header, or its copy, was not readable and is written again from the other.
+    pub mended: Vec<PathBuf>,
     /// The number of records of an interrupted redaction that were erased now.
     pub erased: u64,
     /// The damage; only in a log opened read-only.
@@ -236,6 +238,7 @@ impl Opening {
                 if !self.options.read_only {
                     self.remove_unfinished()?;
                     self.renew()?;
+                    self.mend_headers()?;
                 }
                 if behind.end > self.good.position {
                     self.set_aside(&stop, &behind)?;
@@ -350,6 +353,21 @@ impl Opening {
         let (file, first) = (segment.file()?, segment.first);
         copy(segment, proven - first..self.good.position - first, &*file)?;
         file.sync().map_err(Error::io(&segment.path, "sync"))
+    }
+
+    /// Writes headers again from their copies, and copies from their headers, where one of the two is not readable: a
+    /// crash may have left one of them only, and the next damage must find both.
+    fn mend_headers(&mut self) -> Result<()> {
+        for segment in self.segments.iter().take(self.good_segment + 1) {
+            let Some(header) = segment.valid_header() else { continue };
+            for at in segment.spoiled_headers()? {
+                let file = segment.file()?;
+                file.write_at(&header.encode(), at).map_err(Error::io(&segment.path, "write"))?;
+                file.sync().map_err(Error::io(&segment.path, "sync"))?;
+                self.report.mended.push(segment.path.clone());
+            }
+        }
+        Ok(())
     }
 
     /// Replaces the first segment by a copy if nothing proves that creating the log was completed: its last step was

@@ -131,6 +131,43 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     /// # Errors
     /// `NotFound` if the path is missing.
     fn is_network(&self, path: &Path) -> io::Result<bool>;
+
+    /// The identity of the file that `path` names now; `None` where files have none.
+    ///
+    /// # Errors
+    /// `NotFound` if the path is missing.
+    fn identify(&self, _path: &Path) -> io::Result<Option<Inode>> {
+        Ok(None)
+    }
+
+    /// Opens a directory, to be locked as a whole; `None` where directories cannot be locked.
+    ///
+    /// # Errors
+    /// `NotFound` if the directory is missing.
+    fn open_dir(&self, _dir: &Path) -> io::Result<Option<Arc<dyn VfsDir>>> {
+        Ok(None)
+    }
+}
+
+/// An open directory.
+pub trait VfsDir: Send + Sync + Debug {
+    /// Locks the directory exclusively, unless another handle has it locked. Returns true if it did.
+    ///
+    /// # Errors
+    /// Any error of the file system.
+    fn try_lock(&self) -> io::Result<bool>;
+
+    /// Ends this handle's lock.
+    ///
+    /// # Errors
+    /// Any error of the file system.
+    fn unlock(&self) -> io::Result<()>;
+
+    /// The identity of the file that `path` names now, as [`Vfs::identify`].
+    ///
+    /// # Errors
+    /// `NotFound` if the path is missing.
+    fn identify(&self, path: &Path) -> io::Result<Option<Inode>>;
 }
 
 /// Refuses a directory inside a database that is a symbolic link, through which files elsewhere would be written and

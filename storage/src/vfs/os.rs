@@ -16,7 +16,7 @@ mod bus_error;
 mod freed_memory;
 mod live_map;
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::ops::{Bound, Deref, Range};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
@@ -27,7 +27,7 @@ use std::time::UNIX_EPOCH;
 use memmap2::{Advice, Mmap, MmapOptions, UncheckedAdvice};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 pub use self::bus_error::{cut_count, cut_files};
@@ -36,7 +36,7 @@ pub use self::freed_memory::{map_large_allocations, return_freed_memory};
 use self::bus_error::Watched;
 use self::live_map::MappedLiveFile;
 use super::io_retry::{read_whole, repeated, write_whole};
-use super::{Inode, LiveMap, LockKind, Mapping, OpenMode, Vfs, VfsFile};
+use super::{Inode, LiveMap, LockKind, Mapping, OpenMode, Vfs, VfsDir, VfsFile};
 
 /// The operating system's files. Only the user may access files that it creates.
 #[derive(Clone, Copy, Debug, Default)]
@@ -187,6 +187,14 @@ impl Vfs for OsVfs {
     fn is_network(&self, path: &Path) -> io::Result<bool> {
         path.metadata().map(|_| false)
     }
+
+    fn identify(&self, path: &Path) -> io::Result<Option<Inode>> {
+        Ok(Some(inode(&std::fs::symlink_metadata(path)?)))
+    }
+
+    fn open_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn VfsDir>>> {
+        Ok(Some(Arc::new(OsDir(repeated(|| File::open(or_current(dir)))?))))
+    }
 }
 
 impl Vfs for UmaskVfs {
@@ -237,6 +245,45 @@ impl Vfs for UmaskVfs {
     fn is_network(&self, path: &Path) -> io::Result<bool> {
         OsVfs.is_network(path)
     }
+
+    fn identify(&self, path: &Path) -> io::Result<Option<Inode>> {
+        OsVfs.identify(path)
+    }
+
+    fn open_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn VfsDir>>> {
+        OsVfs.open_dir(dir)
+    }
+}
+
+/// A directory, locked by `flock`: the lock is of the directory itself, whatever files are deleted or replaced in it.
+#[derive(Debug)]
+struct OsDir(File);
+
+impl VfsDir for OsDir {
+    fn try_lock(&self) -> io::Result<bool> {
+        loop {
+            match flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(true),
+                Err(Errno::WOULDBLOCK) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        Ok(flock(&self.0, FlockOperation::Unlock)?)
+    }
+
+    fn identify(&self, path: &Path) -> io::Result<Option<Inode>> {
+        OsVfs.identify(path)
+    }
+}
+
+fn inode(found: &Metadata) -> Inode {
+    let since_1970 = found.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());
+    let created_us = since_1970.and_then(|time| i64::try_from(time.as_micros()).ok()).unwrap_or(0);
+    Inode { number: found.ino(), created_us }
 }
 
 /// Opens a file that is not behind a symbolic link, without waiting for the other end of a pipe.
@@ -306,10 +353,7 @@ impl VfsFile for OsFile {
     }
 
     fn inode(&self) -> io::Result<Option<Inode>> {
-        let found = self.file.metadata()?;
-        let since_1970 = found.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());
-        let created_us = since_1970.and_then(|time| i64::try_from(time.as_micros()).ok()).unwrap_or(0);
-        Ok(Some(Inode { number: found.ino(), created_us }))
+        Ok(Some(inode(&self.file.metadata()?)))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -59,7 +59,7 @@ fn a_tail_over_several_files_is_set_aside_whole() {
         assert_eq!((good.0 / SEGMENT, last), (before, before + 3));
         change(&sim, last, |bytes| bytes[(commit % SEGMENT) as usize..].fill(0));
         for number in last - 1..=last {
-            change(&sim, number, |bytes| bytes[..144].fill(0));
+            change(&sim, number, |bytes| bytes[..PAGE as usize].fill(0));
         }
         let sim = sim.crash(Crash::Keep);
         // One more may have been prepared, or not.

@@ -124,7 +124,9 @@ impl State {
         );
         assert_eq!(file[104..136], self.chain);
         assert_eq!(u32_at(file, 136), crc32fast::hash(&file[..136]));
-        assert!(file[140..PAGE as usize].iter().all(|&byte| byte == 0));
+        assert!(file[140..2048].iter().all(|&byte| byte == 0));
+        assert_eq!(file[2048..2192], file[..144], "the copy of the header");
+        assert!(file[2192..PAGE as usize].iter().all(|&byte| byte == 0));
 
         let mut start = PAGE as usize;
         while start < file.len() && file[start..start + 12] != [0; 12] {

@@ -103,6 +103,8 @@ fn a_log_says_whose_it_is_and_which_segments_it_uses() {
         assert_eq!(Log::identify(&newer, dir(), Access::Read).is_ok(), may_read, "byte {at}");
     }
     sim.flip(&segment_path(1), 40, 1).unwrap();
+    assert_eq!(identify(&sim).unwrap(), Some([7; 16]), "the copy of its header can be read");
+    sim.flip(&segment_path(1), 2048 + 40, 1).unwrap();
     assert_eq!(identify(&sim).unwrap(), None, "its header cannot be read");
 }
 

@@ -252,6 +252,10 @@ fn a_spoiled_header_takes_no_record() {
         spoiled.flip(&segment_path(number), 40, 4).unwrap();
         let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
         written.assert_told(&found, |_| false, &format!("segment {number}"));
+        assert!(report.unreadable.is_empty(), "there is a copy: {report:?}");
+        spoiled.flip(&segment_path(number), 2048 + 40, 4).unwrap();
+        let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+        written.assert_told(&found, |_| false, &format!("segment {number}"));
         if number > 1 {
             let [lost] = &report.unreadable[..] else { panic!("{report:?}") };
             assert_eq!((lost.position, lost.len), (first, PAGE), "{lost}");
@@ -354,6 +358,7 @@ fn a_page_of_zeros_before_a_spoiled_header_is_told_apart() {
     content[PAGE as usize..2 * PAGE as usize].fill(0);
     spoiled.replace(&segment_path(1), &content);
     spoiled.flip(&segment_path(2), 40, 4).unwrap();
+    spoiled.flip(&segment_path(2), 2048 + 40, 4).unwrap();
     let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
     written.assert_told(&found, |record| record.0.0 < 2 * PAGE, &format!("{report:?}"));
     let [zeros, header] = &report.unreadable[..] else { panic!("{report:?}") };

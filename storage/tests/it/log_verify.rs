@@ -135,6 +135,26 @@ fn a_segment_with_a_spoiled_header_is_not_sound() {
     sim.flip(&segment_path(2), 40, 1).unwrap();
     let report = verify(&open(&sim, &read_only()).log);
     assert!(report.sound.iter().all(|sound| sound.number != 2), "{report:?}");
+    let copied = report.faults.iter().all(|fault| fault.what.contains("its copy is read instead"));
+    assert!(copied && report.faults.len() == 1, "{report:?}");
+    sim.flip(&segment_path(2), 2048 + 40, 1).unwrap();
+    let report = verify(&open(&sim, &read_only()).log);
+    assert!(report.sound.iter().all(|sound| sound.number != 2) && !report.faults.is_empty(), "{report:?}");
+}
+
+/// Opening for writing writes the one of the two that was spoiled again.
+#[test]
+fn a_spoiled_header_is_mended_from_its_copy() {
+    for at in [40, 2048 + 40] {
+        let sim = SimVfs::new();
+        drop(written(&sim));
+        sim.flip(&segment_path(2), at, 1).unwrap();
+        let opened = open(&sim, &writable());
+        assert_eq!(opened.report.mended, [segment_path(2)]);
+        assert!(verify(&opened.log).is_clean());
+        drop(opened);
+        assert!(open(&sim, &writable()).report.mended.is_empty());
+    }
 }
 
 #[test]
@@ -274,6 +294,7 @@ fn a_spoiled_header_moves_no_other_segment() {
         let mut content = sim.bytes(&path).unwrap();
         content.truncate(len as usize);
         content[100] ^= 1;
+        content[2048 + 100] ^= 1;
         let spoiled = sim.crash(Crash::Keep);
         spoiled.replace(&path, &content);
         let report = verify(&open(&spoiled, &read_only()).log);

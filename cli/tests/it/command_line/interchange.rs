@@ -22,6 +22,17 @@ fn what_is_exported_imports_to_the_same_export() {
 }
 
 #[test]
+fn an_export_replaces_a_file_only_when_asked_to() {
+    let place = Place::with_trip();
+    place.write("a.jsonl", "my own notes");
+    let refused = place.run(&["export", "memory.holo", "a.jsonl"]);
+    assert!(refused.status == 2 && refused.stderr.contains("pass --overwrite"), "{refused:#?}");
+    assert_eq!(place.read("a.jsonl"), b"my own notes");
+    place.run(&["export", "memory.holo", "a.jsonl", "--overwrite"]).ok();
+    assert!(place.read("a.jsonl").starts_with(b"{\"holotype\":"));
+}
+
+#[test]
 fn the_built_in_embedder_is_named_once_and_an_import_can_be_run_again() {
     let place = Place::new();
     place.write("trip.jsonl", crate::command_line::program::TRIP);

@@ -52,7 +52,7 @@ pub(super) fn rebuild_words(
     })?;
     if made.len() > 1 {
         let sources = made.iter().map(AsRef::as_ref).collect();
-        let merged = files_writer.merged_words(index.analyzer, sources, place, changes)?;
+        let merged = files_writer.merged_words(index.analyzer, sources, place, changes, None)?;
         for part in made.drain(..) {
             changes.discard_file(&core.files, Form::Words, place, part.file().identity().generation);
         }

@@ -18,7 +18,7 @@ const COMPONENTS: [&str; 3] = ["search", "expand", "consolidate"];
 const PATHS: [(&str, Layer); 3] = [("full", Layer::Trace), ("exit_m2", Layer::Recall), ("exit_m3", Layer::Theme)];
 
 /// The steps of each audited episode.
-type Steps = BTreeMap<u32, BTreeSet<u64>>;
+type Steps = BTreeMap<u32, Vec<u64>>;
 
 /// Computes every measure.
 pub(super) fn report(snapshot: &Snapshot, history: &History, costs: &[(u32, &StepCost)]) -> Result<AuditReport> {
@@ -58,10 +58,11 @@ impl AuditReport {
 
 fn steps(snapshot: &Snapshot, history: &History, costs: &[(u32, &StepCost)]) -> Result<Steps> {
     let state = &snapshot.state;
-    let mut steps = Steps::new();
+    let mut steps: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
     let events = state.episode_number(EVENTS)?;
     let with_step = state.attributes.select_values(Column::Step, snapshot.len(), ValueTest::Range(0, i64::MAX))?;
     for id in with_step.and(&state.attributes.layer(Layer::Trace, snapshot.len())?).iter().map(ItemId) {
+        snapshot.tick()?;
         let attributes = state.attributes(id)?;
         if let (Some(episode), Some(step)) = (attributes.episode, attributes.step)
             && history.is_wanted(Some(episode))
@@ -74,7 +75,7 @@ fn steps(snapshot: &Snapshot, history: &History, costs: &[(u32, &StepCost)]) -> 
     for (episode, step) in read.chain(costs.iter().map(|(episode, cost)| (*episode, cost.step))) {
         steps.entry(episode).or_default().insert(step);
     }
-    Ok(steps)
+    Ok(steps.into_iter().map(|(episode, steps)| (episode, steps.into_iter().collect())).collect())
 }
 
 /// A history, or a third of each of its episodes.
@@ -90,7 +91,7 @@ impl Part<'_> {
         let Some(wanted) = self.third else { return true };
         let steps = at.episode.and_then(|episode| self.steps.get(&episode));
         let Some((steps, step)) = steps.zip(at.step) else { return false };
-        (steps.range(..step).count() * 3 / steps.len().max(1)).min(2) == wanted
+        (steps.partition_point(|other| *other < step) * 3 / steps.len().max(1)).min(2) == wanted
     }
 
     fn count(&self, moments: &[Moment]) -> f64 {
@@ -260,6 +261,7 @@ fn redundancy(snapshot: &Snapshot, history: &History) -> Result<(u64, u64)> {
     for layer in Layer::ALL {
         let mut ids = Vec::new();
         for id in state.attributes.base_sets(snapshot.len()).layer(*layer)?.iter() {
+            snapshot.tick()?;
             let attributes = state.attributes(ItemId(id))?;
             ids.extend((attributes.has_vector && history.is_wanted(attributes.episode)).then_some(id));
         }

@@ -68,6 +68,7 @@ pub(super) fn scan(snapshot: &Snapshot, wanted: Option<BTreeSet<u32>>) -> Result
         }
         let mut done = Done::of(&records);
         for record in &records {
+            snapshot.tick()?;
             history.record(snapshot, record, &mut done)?;
         }
         history.consolidations.extend(done.consolidated);

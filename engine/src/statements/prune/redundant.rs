@@ -198,6 +198,7 @@ impl Search<'_> {
                 let bucket = &members[start as usize..end as usize];
                 start = end;
                 for (nth, one) in bucket.iter().enumerate() {
+                    self.snapshot.tick()?;
                     let mut of_one = None;
                     for other in &bucket[nth + 1..] {
                         if !sketches.are_new_and_near(band, one, other) {

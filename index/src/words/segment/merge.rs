@@ -14,6 +14,7 @@
 //! does not depend on the size of dictionaries or postings.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holotype_storage::log::Head;
 use holotype_storage::segment_file::{FileIdentity, StreamingReader};
@@ -82,15 +83,15 @@ impl<'a> Source<'a> {
 ///
 /// # Errors
 /// [`Error::Mismatch`] for a segment of another analyser, [`Error::IdOrder`] for a document in two segments,
-/// [`Error::Corrupt`] for damage, [`Error::TooMany`] past the limits of a segment, and of the disk; `path` is then
-/// unchanged.
+/// [`Error::Corrupt`] for damage, [`Error::TooMany`] past the limits of a segment, [`Error::Cancelled`] once `cancel` is
+/// set, and of the disk; `path` is then unchanged.
 pub fn merge_word_segments(
     analyzer: Analyzer,
     segments: &[&WordSegment],
     keep: Option<&Bits>,
     (identity, origin): (FileIdentity, Option<Head>),
-    vfs: &dyn Vfs,
-    path: &Path,
+    (vfs, path): (&dyn Vfs, &Path),
+    cancel: Option<&AtomicBool>,
 ) -> Result<u64> {
     let analyzer = analyzer.id();
     if let Some(other) = segments.iter().find(|segment| segment.analyzer() != analyzer) {
@@ -113,7 +114,7 @@ pub fn merge_word_segments(
     let (ids, doc_lengths) = documents(segments, keep, &mut sources)?;
 
     let mut lengths = Lengths::of_documents(ids.len());
-    each_term(&mut sources, |key, sources| {
+    each_term(&mut sources, cancel, |key, sources| {
         let mut count = 0u64;
         for (source, list) in sources.iter().filter_map(Source::here) {
             match source.whole {
@@ -130,7 +131,7 @@ pub fn merge_word_segments(
     sources.iter_mut().for_each(Source::find_shift);
     let mut postings = Vec::new();
     let mut encoded = EncodedList::default();
-    each_term(&mut sources, |key, sources| {
+    each_term(&mut sources, cancel, |key, sources| {
         let here = || sources.iter().filter_map(Source::here);
         if here().all(|(source, _)| source.shift.is_some()) {
             encoded.begin(here().map(|(_, list)| list.count).sum());
@@ -188,12 +189,15 @@ fn documents(
 }
 
 /// Calls back with every term in order; sources that have it are marked ([`Source::here`]).
-fn each_term<'a, F>(sources: &mut [Source<'a>], mut see: F) -> Result<()>
+fn each_term<'a, F>(sources: &mut [Source<'a>], cancel: Option<&AtomicBool>, mut see: F) -> Result<()>
 where
     F: FnMut(&'a [u8], &[Source<'a>]) -> Result<()>,
 {
     sources.iter_mut().for_each(|source| source.go_to(0));
     while let Some(key) = sources.iter().filter_map(|source| source.term.map(|(key, _)| key)).min() {
+        if cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Err(Error::Cancelled);
+        }
         for source in sources.iter_mut() {
             source.is_here = source.term.is_some_and(|(found, _)| found == key);
         }
