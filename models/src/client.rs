@@ -6,6 +6,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::endpoint::{CallLimits, Endpoint};
 use crate::failure::{Failure, beginning};
 use crate::retry;
+use crate::roles::Said;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,6 +88,14 @@ impl Client {
     /// # Errors
     /// [`Failure`]: no answer within the limits, one that is not of the interface, or a reply that was cut off.
     pub fn chat(&self, system: &str, user: &str) -> Result<String, Failure> {
+        self.say(system, user).map(|said| said.text)
+    }
+
+    /// As [`Client::chat`], with the tokens that the server counted.
+    ///
+    /// # Errors
+    /// As [`Client::chat`].
+    pub fn say(&self, system: &str, user: &str) -> Result<Said, Failure> {
         let message = |role: &str, content: &str| json!({"role": role, "content": content});
         let request = Map::from_iter([
             ("model".to_owned(), json!(self.endpoint.model())),
@@ -109,7 +118,10 @@ impl Client {
             Some(other) => return Err(wrong(format!("ended for the reason {:?}", beginning(other)))),
         }
         let content = choice.get("message").and_then(|message| message.get("content")).and_then(Value::as_str);
-        content.map(str::to_owned).ok_or_else(|| wrong("has no text in choices[0].message.content".to_owned()))
+        let text = content.ok_or_else(|| wrong("has no text in choices[0].message.content".to_owned()))?;
+        let counted = |name: &str| answer.get("usage").and_then(|usage| usage.get(name)).and_then(Value::as_u64);
+        let (input, output) = (counted("prompt_tokens"), counted("completion_tokens"));
+        Ok(Said { text: text.to_owned(), input_tokens: input.unwrap_or(0), output_tokens: output.unwrap_or(0) })
     }
 
     /// An answer that is not of the interface.

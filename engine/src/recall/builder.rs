@@ -329,6 +329,11 @@ impl RecallBuilder<'_> {
         }
     }
 
+    /// True if it asks for a receipt.
+    pub(crate) fn wants_receipt(&self) -> bool {
+        self.clauses.receipt.is_some()
+    }
+
     /// The statement, which must not write.
     pub(super) fn reading(&self) -> Result<ast::Recall> {
         match self.clauses.receipt {
