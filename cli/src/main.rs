@@ -37,6 +37,8 @@ mod json;
 mod judge;
 mod key;
 mod limits;
+mod loops;
+mod model;
 mod params;
 mod prove;
 mod query;
@@ -105,6 +107,8 @@ enum Command {
     Query(query::Args),
     /// Ask a question: one guidance with citations, from the memory that it asks for
     Ask(ask::Args),
+    /// Serve the memory of an agent over stdin and stdout: `<recall>` spans become memories, JSON lines are steps
+    Loop(loops::Args),
     /// Run statements in an interactive session
     Repl(repl::Args),
     /// Check every checksum, hash, pointer and derived file
@@ -192,6 +196,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Structure(args) => structure::run(&args, format),
         Command::Query(args) => query::run(&args, given),
         Command::Ask(args) => ask::run(&args, format),
+        Command::Loop(args) => loops::run(&args),
         Command::Repl(args) => repl::run(&args, format),
         Command::Verify(args) => verify::run(&args, format),
         Command::Stats(args) => stats::run(&args, format),
