@@ -7,6 +7,7 @@ use holotype::Error;
 use holotype_models::{Client, Endpoint, Model, TokenScorer};
 
 #[derive(Debug, clap::Args)]
+#[group(id = "model-args")]
 pub(crate) struct Args {
     /// Let a model fill the roles: the address of an OpenAI-compatible server, up to `/v1`; its key is taken from
     /// HOLOTYPE_MODEL_KEY
