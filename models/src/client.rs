@@ -6,13 +6,23 @@ use crate::clock::{Clock, SystemClock};
 use crate::endpoint::{CallLimits, Endpoint};
 use crate::failure::{Failure, beginning};
 use crate::retry;
-use crate::roles::Said;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of an answer with an error status that are read for the message.
 const ERROR_BYTES: u64 = 4096;
+
+/// A reply with its cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Said {
+    /// The text.
+    pub text: String,
+    /// Tokens of the request, as the server counts them; 0 where it does not say.
+    pub input_tokens: u64,
+    /// Tokens of the reply.
+    pub output_tokens: u64,
+}
 
 /// A client of one endpoint. Clones share its connections.
 #[derive(Debug, Clone)]

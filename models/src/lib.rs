@@ -55,11 +55,11 @@ pub mod reply;
 mod retry;
 mod roles;
 
-pub use client::Client;
+pub use client::{Client, Said};
 pub use clock::{Clock, SystemClock};
 pub use completions::TokenScorer;
 pub use embeddings::Embeddings;
 pub use endpoint::{CallLimits, Endpoint};
 pub use failure::Failure;
 pub use prompts::{Prompt, Prompts, Role};
-pub use roles::{Chat, Finding, Model, Said, Summaries, Usage};
+pub use roles::{Chat, Finding, Model, Summaries, Usage};

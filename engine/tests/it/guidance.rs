@@ -68,7 +68,8 @@ fn events_are_found_by_stems_and_all_of_them() {
     }
     fact(&database, "e", "m", "I had soup.");
     let question = "How many weddings have I attended in this year?";
-    let answer = ask(&database, "recall 'How many weddings have I attended in this year?' through facts 9 limit 9 lines none");
+    let answer =
+        ask(&database, "recall 'How many weddings have I attended in this year?' through facts 9 limit 9 lines none");
     let guidance = answer.guidance(question, Mode::Episodic, &Extractive::default()).unwrap();
     assert_eq!(guidance.text.matches("wedding").count(), 4, "{}", guidance.text);
     assert!(!guidance.text.contains("soup") && !guidance.text.contains("food"), "{}", guidance.text);

@@ -17,7 +17,7 @@ mod write_back;
 pub use escalation::Finding;
 pub use summaries::Summaries;
 
-use crate::client::Client;
+use crate::client::{Client, Said};
 use crate::failure::Failure;
 use crate::prompts::{Prompts, Role};
 use crate::reply::bare;
@@ -25,17 +25,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// A reply with its cost.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Said {
-    /// The text.
-    pub text: String,
-    /// Tokens of the request, as the server counts them; 0 where it does not say.
-    pub input_tokens: u64,
-    /// Tokens of the reply.
-    pub output_tokens: u64,
-}
 
 /// The calls of a role and their tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -30,14 +30,13 @@ fn requests_of_a_text_are_answered_and_json_lines_are_steps() {
 fn a_step_keeps_its_time_and_speaker() {
     let place = Place::new();
     place.run(&["create", "memory.holo"]).ok();
-    let line =
-        r#"{"episode":"chat","observation":"I moved to Oslo.","speaker":"Ann","source":"user","time":"2026-01-06"}"#;
+    let line = r#"{"episode":"chat","observation":"I moved to Oslo.","speaker":"Ann","source":"user","time":"2026-01-06T00:00:00Z"}"#;
     place.run_with(&["structure", "memory.holo", "-"], line).ok();
     let found =
         place.run(&["query", "memory.holo", "find traces return speaker, source, time", "--format", "json"]).ok();
     let row = &found.json()["rows"][0];
     assert_eq!((&row["speaker"], &row["source"]), (&"Ann".into(), &"user".into()), "{row}");
     assert!(row["time"].as_str().is_some_and(|time| time.starts_with("2026-01-06")), "{row}");
-    let wrong = place.run_with(&["structure", "memory.holo", "-"], &line.replace("2026-01-06", "soon"));
-    assert!(wrong.status != 0 && wrong.stderr.contains("line 1"), "{wrong:#?}");
+    let wrong = place.run_with(&["structure", "memory.holo", "-"], &line.replace("2026-01-06T00:00:00Z", "soon"));
+    assert!(wrong.status != 0 && wrong.stderr.contains("<stdin>:1:91"), "{wrong:#?}");
 }
