@@ -13,8 +13,8 @@
 use crate::failure::{Failure, Problem, Status};
 use crate::{database, model};
 use holotype::{
-    Controller, Decision, Generator, HeuristicController, Holotype, LoopMemory, MemoryLoop, NewTrace, Operation,
-    RecallInterface, Step, StepOutcome, StepView,
+    Controller, Decision, Durability, EpisodeChange, Generator, HeuristicController, Holotype, LoopMemory, MemoryLoop,
+    NewTrace, Operation, RecallInterface, Step, StepOutcome, StepView,
 };
 use holotype_models::Model;
 use serde_json::{Map, Value, json};
@@ -53,6 +53,10 @@ impl Controller for Controls {
 pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
     let model = args.model.open()?;
     let database = database::to_write(&args.db)?;
+    // An episode can be asked before anything happened in it.
+    let mut transaction = database.begin()?;
+    transaction.episode(&args.episode, EpisodeChange::default())?;
+    transaction.commit(Durability::Sync)?;
     let mut memory = LoopMemory::default();
     for (at, line) in io::stdin().lock().lines().enumerate() {
         let line = line.map_err(|error| Problem::input("line", format!("cannot read stdin: {error}")))?;

@@ -7,6 +7,8 @@ use serde_json::Value;
 fn requests_of_a_text_are_answered_and_json_lines_are_steps() {
     let place = Place::new();
     place.run(&["create", "memory.holo"]).ok();
+    let early = place.run_with(&["loop", "memory.holo", "--episode", "new"], "<recall>price</recall>\n").ok();
+    assert_eq!(early.stdout, "<memory></memory>\n", "an episode may be asked before anything happened in it");
     let input = "{\"observation\":\"UA123 price=$450\",\"tool\":\"search\",\"status\":\"success\",\"step\":1}\n\
                  I need <recall>price of UA123</recall>, please.\n\
                  {\"observation\":\"It rains.\",\"step\":300,\"request\":\"price of UA123\"}\n\
