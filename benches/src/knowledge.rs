@@ -334,7 +334,7 @@ fn credit_of(lines: usize) -> Result<()> {
     for nth in 0..lines {
         // Groups of eight rollouts of four writes each.
         let (group, rollout, step) = (nth / 32, nth / 4 % 8, nth % 4);
-        let scores = Scores { s_prev: number() - 2.0, s_now: number() - 2.0, log_h: number() - 3.0 };
+        let scores = Scores { s_prev: number() - 2.0, s_now: number() - 2.0, log_h: Some(number() - 3.0) };
         let reward = f64::from(u8::from(rollout % 2 == 0));
         writes.push(Write::new(&names[group], &rollouts[rollout], step as u64, scores).reward(reward));
     }

@@ -1,16 +1,16 @@
 //! `holotype ask`: a question answered by the memory that it asks for, in one guidance with citations (PlugMem 3.3).
 //!
 //! The mode chooser says whether a question asks what happened, what is known or how something is done; the path of
-//! that memory is recalled, and the rows are condensed by the built-in reasoner (C.4). A row is cited by its key in
-//! square brackets.
+//! that memory is recalled, and the rows are condensed by the built-in reasoner (C.4), or both by a model. A row is
+//! cited by its key in square brackets.
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
-use crate::{database, interrupt, script};
+use crate::{database, interrupt, model, script};
 use holotype::answer::Output;
 use holotype::plural::counted;
 use holotype::query::{ParamValue, Params};
-use holotype::{Extractive, Limits, Mode, ModeChooser, QuestionWords};
+use holotype::{Extractive, Limits, Mode, ModeChooser, QuestionWords, Reasoner};
 use serde_json::json;
 use std::io;
 use std::path::PathBuf;
@@ -36,6 +36,8 @@ pub(crate) struct Args {
     /// Sentences of the guidance, at most
     #[arg(long, value_name = "N", default_value_t = 8)]
     sentences: usize,
+    #[command(flatten)]
+    model: model::Args,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -51,14 +53,19 @@ enum ModeName {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
-    let mode = match args.mode {
-        ModeName::Auto => QuestionWords.choose(&args.task, &args.question)?,
-        ModeName::Episodic => Mode::Episodic,
-        ModeName::Semantic => Mode::Semantic,
-        ModeName::Procedural => Mode::Procedural,
+    let model = args.model.open()?;
+    let mode = match (args.mode, &model) {
+        // A model that chooses nothing means semantic memory.
+        (ModeName::Auto, Some(model)) => model.choose(&args.task, &args.question).unwrap_or(Mode::Semantic),
+        (ModeName::Auto, None) => QuestionWords.choose(&args.task, &args.question)?,
+        (ModeName::Episodic, _) => Mode::Episodic,
+        (ModeName::Semantic, _) => Mode::Semantic,
+        (ModeName::Procedural, _) => Mode::Procedural,
     };
     let scope = if args.episode.is_some() { " in episode $e" } else { "" };
-    let statement = format!("recall $q{scope} through {} limit {}", mode.path(), args.limit);
+    // The built-in reasoner takes sentences: what stands below a row has to be one.
+    let lines = if model.is_some() { "" } else { " lines none" };
+    let statement = format!("recall $q{scope} through {} limit {}{lines}", mode.path(), args.limit);
     let mut params = Params::from([("q".to_owned(), ParamValue::Text(args.question.clone()))]);
     params.extend(args.episode.iter().map(|episode| ("e".to_owned(), ParamValue::Text(episode.clone()))));
     let database = database::to_read(&args.db)?;
@@ -67,14 +74,12 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let Some(Output::Answer(answer)) = outputs.into_iter().next() else {
         return Err(Problem::input("ask", "a recall gave no answer").into());
     };
-    let guidance = answer.guidance(&args.question, mode, &Extractive { most: args.sentences })?;
+    let extractive = Extractive { most: args.sentences };
+    let reasoner = model.as_ref().map_or(&extractive as &dyn Reasoner, |model| model as &dyn Reasoner);
+    let guidance = database.snapshot().guidance(&answer, &args.question, mode, reasoner)?;
     let key = |id| answer.rows.iter().find(|row| row.item == id).map(|row| row.key.clone());
     let cites: Vec<String> = guidance.cites.iter().copied().filter_map(key).collect();
-    let name = match mode {
-        Mode::Episodic => "episodic",
-        Mode::Semantic => "semantic",
-        Mode::Procedural => "procedural",
-    };
+    let name = mode.as_str();
     let fact = json!({"mode": name, "path": mode.path(), "rows": answer.rows.len(), "text": guidance.text,
         "cites": cites, "commit": answer.commit, "answerable": answer.answerable});
     let told = if guidance.text.is_empty() { "nothing that is known speaks of it".to_owned() } else { guidance.text };

@@ -13,6 +13,7 @@ use crate::screen::Screen;
 use crate::script;
 use holotype::answer::{Output, Table};
 use holotype::cell::Cell;
+use holotype::density::DensityOptions;
 use holotype::interchange::json::{JsonError, Parser, quoted};
 use holotype::{AuditReport, StepCost};
 use serde_json::{Map, Value};
@@ -36,11 +37,18 @@ pub(crate) struct Args {
     /// is stdin
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = ["db", "episode", "tokens"])]
     density: Option<PathBuf>,
+    /// Prior confidence from which a decision has nothing to gain (PlugMem D.1.5)
+    #[arg(long, value_name = "X", default_value_t = DensityOptions::default().confident, requires = "density")]
+    confident: f64,
+    /// The number that is added to probabilities; by default 1 % of the base rate of these decisions
+    #[arg(long, value_name = "X", requires = "density")]
+    epsilon: Option<f64>,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     if let Some(decisions) = &args.density {
-        return density::run(decisions, format);
+        let options = DensityOptions { confident: args.confident, epsilon: args.epsilon };
+        return density::run(decisions, &options, format);
     }
     let db = args.db.as_deref().unwrap_or(Path::new(""));
     let costs = args.tokens.as_deref().map(read_costs).transpose()?.unwrap_or_default();

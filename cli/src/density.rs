@@ -14,7 +14,7 @@ use crate::screen::Screen;
 use crate::script;
 use holotype::answer::{Output, Table};
 use holotype::cell::Cell;
-use holotype::density::{Actions, Case, Density, DensityError, density};
+use holotype::density::{Actions, Case, Density, DensityError, DensityOptions, density_with};
 use holotype::interchange::json::{JsonError, Parser, quoted};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ struct Line {
     budget: Option<u64>,
 }
 
-pub(crate) fn run(file: &Path, format: Format) -> Result<Status, Failure> {
+pub(crate) fn run(file: &Path, options: &DensityOptions, format: Format) -> Result<Status, Failure> {
     let (text, name) = script::read_named(file)?;
     let lines = read(&text, &name)?;
     let cases: Vec<Case> = lines.iter().map(|line| line.case.clone()).collect();
-    let found = density(&cases).map_err(|error| refused(&error, &lines, &name))?;
+    let found = density_with(&cases, options).map_err(|error| refused(&error, &lines, &name))?;
     let curve = curve(&lines, &found);
     let out = &mut io::stdout().lock();
     match format {
@@ -92,6 +92,7 @@ fn measures(lines: &[Line], found: &Density) -> Vec<(&'static str, Option<f64>)>
         ("tokens", Some(tokens as f64)),
         ("pmi", Some(found.cases.iter().map(|case| case.pmi).sum())),
         ("density", found.density),
+        ("recall_rate", Some(found.recall_rate)),
         ("active_cases", Some(found.active_count as f64)),
         ("active_density", found.active_density),
         ("entropy_drop", mean(found.cases.iter().filter_map(|case| case.entropy_drop))),

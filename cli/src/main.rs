@@ -41,6 +41,8 @@ mod judge;
 mod key;
 mod limits;
 mod mcp;
+mod loops;
+mod model;
 mod params;
 mod place;
 mod prove;
@@ -110,6 +112,8 @@ enum Command {
     Query(query::Args),
     /// Ask a question: one guidance with citations, from the memory that it asks for
     Ask(ask::Args),
+    /// Serve the memory of an agent over stdin and stdout: `<recall>` spans become memories, JSON lines are steps
+    Loop(loops::Args),
     /// Run statements in an interactive session
     Repl(repl::Args),
     /// Serve a database to agents over the Model Context Protocol
@@ -209,6 +213,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Structure(args) => structure::run(&args, format),
         Command::Query(args) => query::run(&args, given),
         Command::Ask(args) => ask::run(&args, format),
+        Command::Loop(args) => loops::run(&args),
         Command::Repl(args) => repl::run(&args, format),
         Command::Mcp(args) => mcp::run(&args),
         Command::Verify(args) => verify::run(&args, format),

@@ -5,20 +5,20 @@
 //! holotype rollouts intervene DB --fault memory --step 2 > faulty.jsonl;  holotype rollouts blame DB faulty.jsonl
 //! ```
 //!
-//! RUNS is a file of steps ([`lines`]), `-`, or a database with kept rollouts. Scores are those of the built-in scorer;
-//! `prompts` writes what a policy has to score instead.
+//! RUNS is a file of steps ([`lines`]), `-`, or a database with kept rollouts. Scores are those of the built-in scorer,
+//! or of a policy behind `--model`; `prompts` writes what a policy elsewhere has to score instead.
 
 mod lines;
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::Screen;
-use crate::{database, script};
+use crate::{database, model, script};
 use holotype::answer::{Output, Table};
 use holotype::cell::Cell;
 use holotype::credit::{
-    ChangeAnswer, CreditOptions, Intervention, Module, Rollout, Run, Scoreboard, Template, Truncation, WordScorer,
-    blame, deconfound, intervene,
+    ChangeAnswer, CreditOptions, Intervention, Module, Rollout, Run, Scoreboard, Scorer, Template, Truncation,
+    WordScorer, blame, deconfound, intervene,
 };
 use holotype::plural::counted;
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
+    #[command(flatten)]
+    model: model::Args,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -131,7 +133,9 @@ impl Policy {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let template = Template::default();
-    let board = Scoreboard { scorer: &WordScorer, template: &template };
+    let policy = args.model.scorer()?;
+    let scorer = policy.as_ref().map_or(&WordScorer as &dyn Scorer, |policy| policy as &dyn Scorer);
+    let board = Scoreboard { scorer, template: &template };
     let table = match &args.action {
         Action::Score { runs } => return score(&read(runs)?, &board),
         Action::Prompts { runs } => return prompts(&read(runs)?, &template),

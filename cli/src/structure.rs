@@ -6,11 +6,12 @@
 //!
 //! One JSON object is a step, of which only `observation` must be there. Consecutive lines of one episode are one
 //! trajectory; `episode` and `goal` of a line hold until another line states others. All of it or nothing is written.
-//! The roles are the built-in ones.
+//! `time`, `speaker`, `source`, `status` and `tool` of an observation are optional, too. The roles are the built-in
+//! ones, or a model's, which is asked before the transaction begins.
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
-use crate::{database, script};
+use crate::{database, model, script};
 use holotype::Durability;
 use holotype::interchange::json::{JsonError, Parser, quoted};
 use holotype::plural::counted;
@@ -24,7 +25,7 @@ pub(crate) struct Args {
     /// The database
     db: PathBuf,
     /// One JSON object a step, with `observation` and, where known, `episode`, `goal`, `action`, `state`, `reward`
-    /// (0 to 1), `subgoal` and `key`; `-` is stdin
+    /// (0 to 1), `subgoal`, `time`, `speaker`, `source`, `status`, `tool` and `key`; `-` is stdin
     file: PathBuf,
     /// The episode of steps before the first line that states one
     #[arg(long, value_name = "ID")]
@@ -35,6 +36,8 @@ pub(crate) struct Args {
     /// The cosine of intents above which they are one
     #[arg(long, value_name = "X", default_value_t = Roles::default().same_intent)]
     same_intent: f32,
+    #[command(flatten)]
+    model: model::Args,
 }
 
 /// A step with what its line says about its trajectory.
@@ -48,15 +51,24 @@ struct Line {
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let (text, name) = script::read_named(&args.file)?;
     let trajectories = read(&text, &name, args.episode.as_deref())?;
-    let roles = Roles { same_segment: args.same_segment, same_intent: args.same_intent, ..Roles::default() };
+    let model = args.model.open()?;
+    let mut roles = Roles { same_segment: args.same_segment, same_intent: args.same_intent, ..Roles::default() };
+    if let Some(model) = &model {
+        (roles.standardiser, roles.extractor, roles.procedures, roles.intents) = (model, model, model, model);
+    }
     let database = database::to_write(&args.db)?;
+    let of_line = |first: usize, error| Problem::from(error).file(&name).at(first as u64, 1);
+    let mut prepared = Vec::with_capacity(trajectories.len());
+    for (first, trajectory) in &trajectories {
+        prepared
+            .push((*first, database.prepare_trajectory(trajectory, &roles).map_err(|error| of_line(*first, error))?));
+    }
     let mut transaction = database.begin()?;
     let [mut traces, mut facts, mut procedures, mut segments] = [0_u64; 4];
     let (mut concepts, mut intents) = (Vec::new(), Vec::new());
-    for (first, trajectory) in &trajectories {
-        let created = transaction
-            .create(trajectory, &roles)
-            .map_err(|error| Problem::from(error).file(&name).at(*first as u64, 1))?;
+    for (first, prepared) in &prepared {
+        let created = transaction.create_prepared(prepared, &roles).map_err(|error| of_line(*first, error))?;
+        created.notes.iter().for_each(|note| database::note(note));
         traces += created.traces.len() as u64;
         facts += created.facts.len() as u64;
         procedures += created.procedures.len() as u64;
@@ -134,6 +146,17 @@ fn read_line(text: &str) -> Result<Line, JsonError> {
             "state" => &mut line.step.state,
             "subgoal" => &mut line.step.subgoal,
             "key" => &mut line.step.key,
+            "speaker" => &mut line.step.speaker,
+            "source" => &mut line.step.source,
+            "status" => &mut line.step.status,
+            "tool" => &mut line.step.tool,
+            "time" => {
+                let offset = parser.offset();
+                let written = parser.string()?;
+                let time = holotype::time::parse(&written);
+                line.step.time = Some(time.map_err(|error| JsonError::new(offset, error.to_string()))?);
+                return Ok(());
+            }
             "reward" => {
                 let offset = parser.offset();
                 let number = parser.number()?;
@@ -143,7 +166,8 @@ fn read_line(text: &str) -> Result<Line, JsonError> {
                 return Ok(());
             }
             other => {
-                let known = "known are observation, episode, goal, action, state, reward, subgoal and key";
+                let known = "known are observation, episode, goal, action, state, reward, subgoal, time, speaker, \
+                             source, status, tool and key";
                 return Err(JsonError::new(name.offset, format!("unknown member {}", quoted(other))).with_hint(known));
             }
         };

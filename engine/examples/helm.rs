@@ -111,6 +111,7 @@ fn memory_of(outcome: &StepOutcome) -> &str {
 fn forgetful(prompt: &str) -> std::result::Result<String, String> {
     let evidence = prompt.lines().find_map(|line| line.strip_prefix("- ")).ok_or("there is no evidence")?;
     let (said, cite) = evidence.split_once(" [[").ok_or("the evidence has no citation")?;
+    let said = said.trim_matches('"');
     Ok(match prompt.contains("missing cite") {
         false => format!("<memory>{said}</memory>"),
         true => format!("<memory>{said} [[{cite}</memory>"),

@@ -122,6 +122,9 @@ pub enum Error {
         /// The type number.
         kind: u8,
     },
+    /// What a role, such as a model, replied is not what it was asked for.
+    #[error("{0}")]
+    Reply(String),
     /// An earlier write failed; this handle refuses further writes.
     #[error("this handle refuses writes because an earlier one failed: {detail}; close it and open the database again")]
     Poisoned {
@@ -384,6 +387,7 @@ impl Error {
             Error::DuplicateKey { .. } | Error::OtherContent { .. } => "duplicate-key",
             Error::DuplicateTrace { .. } => "duplicate-trace",
             Error::Invalid(_) => "invalid",
+            Error::Reply(_) => "reply",
             Error::Vector(_) => "vector",
             Error::Embedder { .. } => "embedder",
             Error::OtherEmbedder { .. } => "other-embedder",

@@ -65,9 +65,10 @@ pub use memory::{credit, density, extract, router, structure, write_back};
 
 pub use agent::cited::{Attempt, CitedMemory, CitedRecall, Generator, RECALL_TOKENS, RecallMode};
 pub use agent::controller::{Controller, Decision, HelmLimits, HeuristicController, Operation, StepView};
+pub use agent::decisions::Decided;
 pub use agent::epoch::{Epoch, EpochReport};
 pub use agent::interface::{Answered, RecallInterface};
-pub use agent::memory_loop::{MemoryLoop, Step, StepOutcome};
+pub use agent::memory_loop::{LoopMemory, MemoryLoop, Step, StepOutcome};
 
 pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;
@@ -97,14 +98,14 @@ pub use read::answer::Row;
 pub use read::citations::{CheckedCite, CheckedSentence, Diagnostic, MemoryCheck};
 pub use read::cite::Cite;
 pub use read::controller::{CoverageController, HopController, HopDecision, HopView};
-pub use read::guidance::{Extractive, Guidance, Mode, ModeChooser, QuestionWords, Reasoner, parse_guidance};
+pub use read::guidance::{Asked, Extractive, Guidance, Mode, ModeChooser, QuestionWords, Reasoner, parse_guidance};
 pub use read::item_attributes::ItemAttributes;
 pub use read::limits::{Cancel, Limits};
 pub use read::page::{Due, DuePage, Page};
 pub use read::snapshot::{Item, Snapshot};
 pub use read::{answer, cell, typed};
 pub use recall::stage::{Stage, Weights};
-pub use recall::{Planner, RecallBuilder, Roles, UncoveredWords, condition};
+pub use recall::{Integrator, PageRanker, PlanView, Planner, RecallBuilder, Roles, UncoveredWords, condition};
 pub use state::content::Content;
 pub use state::reader_position::Reader;
 pub use statements::audit::{AuditReport, Measure, StepCost};

@@ -39,7 +39,7 @@ fn main() -> Result<(), AnyError> {
 
     let questions = ["What was the name of the hotel on Naxos?", "Did they go to Naxos?", "Where was the hotel?"];
     for question in questions {
-        let roles = Roles { router: &model, planner: &UncoveredWords };
+        let roles = Roles::new(&model, &UncoveredWords);
         let snapshot = database.snapshot();
         let answer = snapshot.recall(question).escalate(EscalateMode::Auto).budget(500).run_with(roles)?;
         let Some(escalation) = &answer.escalation else { return Err("a recall that escalates says so".into()) };

@@ -13,6 +13,17 @@ use std::time::Duration;
 /// Bytes of an answer with an error status that are read for the message.
 const ERROR_BYTES: u64 = 4096;
 
+/// A reply with its cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Said {
+    /// The text.
+    pub text: String,
+    /// Tokens of the request, as the server counts them; 0 where it does not say.
+    pub input_tokens: u64,
+    /// Tokens of the reply.
+    pub output_tokens: u64,
+}
+
 /// A client of one endpoint. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -87,6 +98,14 @@ impl Client {
     /// # Errors
     /// [`Failure`]: no answer within the limits, one that is not of the interface, or a reply that was cut off.
     pub fn chat(&self, system: &str, user: &str) -> Result<String, Failure> {
+        self.say(system, user).map(|said| said.text)
+    }
+
+    /// As [`Client::chat`], with the tokens that the server counted.
+    ///
+    /// # Errors
+    /// As [`Client::chat`].
+    pub fn say(&self, system: &str, user: &str) -> Result<Said, Failure> {
         let message = |role: &str, content: &str| json!({"role": role, "content": content});
         let request = Map::from_iter([
             ("model".to_owned(), json!(self.endpoint.model())),
@@ -109,7 +128,10 @@ impl Client {
             Some(other) => return Err(wrong(format!("ended for the reason {:?}", beginning(other)))),
         }
         let content = choice.get("message").and_then(|message| message.get("content")).and_then(Value::as_str);
-        content.map(str::to_owned).ok_or_else(|| wrong("has no text in choices[0].message.content".to_owned()))
+        let text = content.ok_or_else(|| wrong("has no text in choices[0].message.content".to_owned()))?;
+        let counted = |name: &str| answer.get("usage").and_then(|usage| usage.get(name)).and_then(Value::as_u64);
+        let (input, output) = (counted("prompt_tokens"), counted("completion_tokens"));
+        Ok(Said { text: text.to_owned(), input_tokens: input.unwrap_or(0), output_tokens: output.unwrap_or(0) })
     }
 
     /// An answer that is not of the interface.

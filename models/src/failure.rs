@@ -87,7 +87,10 @@ impl Failure {
 
 impl From<Failure> for holotype::Error {
     fn from(failure: Failure) -> Self {
-        holotype::Error::Invalid(failure.to_string())
+        match failure {
+            Failure::Reply { .. } => holotype::Error::Reply(failure.to_string()),
+            _ => holotype::Error::Invalid(failure.to_string()),
+        }
     }
 }
 

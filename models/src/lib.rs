@@ -7,17 +7,19 @@
 //! | role | asks for | an error means |
 //! |---|---|---|
 //! | [`Router`](holotype::router::Router) | `{"action": "S"}` or `"R"` | ESCALATE |
-//! | [`Planner`](holotype::Planner) | `{"decision": "SEARCH", "query": …}` or `"DONE"` | DONE |
+//! | [`Planner`](holotype::Planner) | `{"decision": "SEARCH", "summaries": …, "pages": …}` or `"DONE"` | DONE |
+//! | [`Integrator`](holotype::Integrator) | findings with quotes | no facts of the round |
+//! | [`PageRanker`](holotype::PageRanker) | an order of pages | the order of the scores |
 //! | [`MemoryManager`](holotype::write_back::MemoryManager) | `ADD`, `UPDATE` or `SKIP`, with an index | SKIP |
 //! | [`FindingFilter`](holotype::write_back::FindingFilter) | `{"keep": true}` | SKIP |
 //! | [`Controller`](holotype::Controller) | the operations of a step | the safe decision |
 //! | [`HopController`](holotype::HopController) | enough, or the rows to go on from | enough |
 //! | [`ModeChooser`](holotype::ModeChooser) | one of three memories | semantic |
 //! | [`Reflector`](holotype::structure::Reflector) | `Add()` or `Merge(index, text)` | add |
-//! | [`FactMerger`](holotype::structure::FactMerger) | one statement and the relation | both facts stay |
+//! | [`FactMerger`](holotype::structure::FactMerger) | one statement and the relation | nothing is merged |
 //! | [`Generator`](holotype::Generator) | a `<memory>` block | one attempt is used up |
 //! | [`Reasoner`](holotype::Reasoner) | a text that cites the keys of rows | the rows are still there |
-//! | structuring ([`structure`](holotype::structure)) | state, facts, procedures, intents | the trajectory is refused |
+//! | structuring ([`structure`](holotype::structure)) | state, facts, procedures, intents | asked again, then left out |
 //! | [`Corruptor`](holotype::credit::Corruptor) | a wrong passage | the intervention fails |
 //! | [`Model::summarise`], [`Model::findings`] | a summary; findings with quotes | page still due; nothing learned |
 //! | [`Model::rerank`], [`Model::segments`] | an order of texts; the starts of segments | the caller decides |
@@ -34,7 +36,7 @@
 //! let vectors = Embeddings::new(Client::new(Endpoint::new("http://127.0.0.1:8001/v1", "bge-small")?)?, 384);
 //! # let database = holotype::Holotype::open("memory.holo", holotype::Options::default())?;
 //! let snapshot = database.snapshot();
-//! let roles = holotype::Roles { router: &model, planner: &model };
+//! let roles = holotype::Roles::new(&model, &model).integrator(&model);
 //! let vector = vectors.vector("when does the ferry leave?")?;
 //! let answer = snapshot.recall("when does the ferry leave?").near(vector).run_with(roles)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -53,11 +55,11 @@ pub mod reply;
 mod retry;
 mod roles;
 
-pub use client::Client;
+pub use client::{Client, Said};
 pub use clock::{Clock, SystemClock};
 pub use completions::TokenScorer;
 pub use embeddings::Embeddings;
 pub use endpoint::{CallLimits, Endpoint};
 pub use failure::Failure;
 pub use prompts::{Prompt, Prompts, Role};
-pub use roles::{Finding, Model, Summaries};
+pub use roles::{Chat, Finding, Model, Summaries, Usage};

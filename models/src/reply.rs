@@ -134,6 +134,11 @@ impl<'r> Members<'r> {
         }
     }
 
+    /// Whatever stands under a name.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+        self.object.shift_remove(name)
+    }
+
     /// A text that must be there.
     pub(crate) fn stated(&mut self, name: &str) -> Result<String, Failure> {
         self.text(name)?.ok_or_else(|| self.refused(format!("has no text `{name}`")))

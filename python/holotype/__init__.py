@@ -29,6 +29,7 @@ from ._transaction import Transaction
 from ._values import Change, Commit, Fault, Head, ImportReport, Pointer, ReembedReport, Space, VerifyReport
 from .errors import Error, InputError, LimitError, OpenError, QueryError, StorageError, Timeout
 from .proof import SigningKey, check_proof
+from .roles import Model
 
 __all__ = [
     "Answer",
@@ -46,6 +47,7 @@ __all__ = [
     "Item",
     "LimitError",
     "Line",
+    "Model",
     "OpenError",
     "Pointer",
     "QueryError",

@@ -18,19 +18,36 @@ __all__ = [
     "Database",
     "Item",
     "Line",
+    "Loop",
+    "Model",
     "Row",
     "Snapshot",
     "StaticModel",
     "Table",
     "Transaction",
+    "answer_recalls",
     "check_proof",
+    "choose_mode",
+    "cited_recall",
+    "credit",
+    "decisions",
+    "deconfound",
+    "density",
     "generate_key",
+    "guidance",
     "hashing_embed",
+    "intervene",
+    "learn",
     "micros",
     "open",
     "rebuild",
     "restore",
+    "routed",
     "salvage",
+    "score",
+    "structure",
+    "summarise",
+    "training",
     "verifier_key",
 ]
 
@@ -431,3 +448,51 @@ def check_proof(proof: str, key: str) -> dict[str, Any]: ...
 def hashing_embed(name: str, text: str) -> list[float] | None: ...
 def micros(value: object) -> int: ...
 def restore(sort: str, state: dict[str, Any]) -> Any: ...
+
+_RunParts = tuple[str, str, str, str, float, list[tuple[str, str, str, str]]]
+_LineParts = tuple[str, str, float | None, tuple[int, float, float, float | None] | None]
+
+@final
+class Model:
+    """A model behind an OpenAI-compatible server."""
+
+    def __new__(cls, url: str, name: str, options: dict[str, Any]) -> Self: ...
+    def usage(self) -> dict[str, tuple[int, int, int]]: ...
+    def log_probs(self, prompt: str, continuation: str) -> list[float]: ...
+
+@final
+class Loop:
+    """What a loop over an episode is made of, and what it remembers."""
+
+    def __new__(cls, episode: str, asking: dict[str, Any], limits: dict[str, Any], roles: Any) -> Self: ...
+    def step(
+        self, database: Database, observation: dict[str, Any] | None = None, request: str | None = None
+    ) -> dict[str, Any]: ...
+
+def cited_recall(database: Database, request: str, options: dict[str, Any], roles: Any) -> dict[str, Any]: ...
+def answer_recalls(
+    database: Database, text: str, options: dict[str, Any], roles: Any
+) -> tuple[str, list[dict[str, Any]]]: ...
+def decisions(database: Database, episode: str) -> list[str]: ...
+def structure(
+    database: Database, episode: str, goal: str, steps: list[dict[str, Any]], roles: Any = None
+) -> dict[str, Any]: ...
+def choose_mode(task: str, observation: str, roles: Any = None) -> tuple[str, str]: ...
+def guidance(
+    database: Database, answer: Answer, question: str, mode_name: str, roles: Any = None, sentences: int = 8
+) -> tuple[str, list[str]]: ...
+def routed(database: Database, question: str, options: dict[str, Any], roles: Any) -> Answer: ...
+def learn(
+    database: Database, findings: list[tuple[str, Any]], add_only: bool, roles: Any = None
+) -> list[tuple[str, int | None, int | None, list[str]]]: ...
+def summarise(database: Database, roles: Any, most: int) -> tuple[list[str], list[tuple[str, str]]]: ...
+def training(database: Database, kind: str) -> str: ...
+def credit(lines: list[_LineParts], given: dict[str, Any]) -> tuple[float, list[dict[str, float]]]: ...
+def score(runs: list[_RunParts], policy: Any) -> list[list[tuple[float, float, float | None]]]: ...
+def deconfound(
+    runs: list[_RunParts], policy: Any, given: dict[str, Any]
+) -> dict[str, tuple[float | None, int]]: ...
+def intervene(given: _RunParts, fault: str, step: int) -> list[tuple[str, str, str, str]] | None: ...
+def density(
+    cases: list[tuple[float, float, int]], confident: float, epsilon: float | None = None
+) -> dict[str, Any]: ...

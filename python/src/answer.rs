@@ -71,6 +71,11 @@ pub(crate) fn outputs(py: Python<'_>, outputs: Vec<Output>) -> PyResult<Vec<Py<P
 }
 
 impl Answer {
+    /// The answer of the engine.
+    pub(crate) fn engine(&self) -> Arc<EngineAnswer> {
+        Arc::clone(&self.inner)
+    }
+
     fn new(answer: EngineAnswer) -> Answer {
         Answer::restored(answer, None)
     }

@@ -169,12 +169,17 @@ impl Database {
         opened.ok_or_else(|| errors::invalid(py, "closed", "the database is closed", "open it again"))
     }
 
+    /// The handle, for a call that only reads.
+    pub(crate) fn readable(&self, py: Python<'_>) -> PyResult<Holotype> {
+        self.handle(py)
+    }
+
     fn handle(&self, py: Python<'_>) -> PyResult<Holotype> {
         self.opened(py).map(|opened| opened.handle.clone())
     }
 
     /// The handle, for a call that waits for the writer: refused while this thread has a transaction open.
-    fn writable(&self, py: Python<'_>) -> PyResult<Holotype> {
+    pub(crate) fn writable(&self, py: Python<'_>) -> PyResult<Holotype> {
         self.process.check(py, &self.path)?;
         if self.has_own_session() {
             return Err(errors::raise(py, &Error::TransactionOpen, None));

@@ -71,6 +71,13 @@ impl TraceDraft {
         Ok(TraceDraft { trace, claims, unembedded: (!embedded).then_some(text) })
     }
 
+    /// The trace, for a call that records it; the built-in embedder of a database makes the vector that is not given.
+    pub(crate) fn trace(self, database: &holotype::Holotype) -> NewTrace {
+        let space = database.snapshot().space().ok().flatten();
+        let embedder = space.and_then(|space| HashingEmbedder::from_name(&space.model));
+        embed(self.unembedded, embedder).into_iter().fold(self.trace, NewTrace::vector)
+    }
+
     /// Records it; `embedder` makes the vector that is not given.
     pub(crate) fn record(self, to: &mut Transaction<'_>, embedder: Option<HashingEmbedder>) -> Result<u32> {
         let made = embed(self.unembedded, embedder);

@@ -14,6 +14,8 @@
 //! pickle       both as plain values and back
 //! errors       engine errors as exceptions               proof      signing keys and proofs
 //! embedders    models for the engine
+//! roles        models in its other roles                agent     an agent's loop, cited recalls
+//! knowledge    structuring, guidance, routes, findings  training  credit and information density
 //! ```
 //!
 //! Invariants:
@@ -21,6 +23,7 @@
 //! 2. A transaction lives on one thread of its own; every Python thread may use it.
 //! 3. Closing a database ends its transactions and snapshots: nothing keeps its files open afterwards.
 
+mod agent;
 mod answer;
 mod changes;
 mod columns;
@@ -29,15 +32,18 @@ mod drafts;
 mod embedders;
 mod errors;
 mod interrupt;
+mod knowledge;
 mod line;
 mod pickle;
 mod process;
 mod proof;
+mod roles;
 mod session;
 mod snapshot;
 mod table;
 mod texts;
 mod trace_columns;
+mod training;
 mod transaction;
 mod values;
 mod vectors;
@@ -53,6 +59,8 @@ static MEMORY: MemoryReserve = MemoryReserve::new();
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
+    use super::agent::{Loop, answer_recalls, cited_recall, decisions};
+    #[pymodule_export]
     use super::answer::{Answer, Citation, Row};
     #[pymodule_export]
     use super::changes::Changes;
@@ -61,15 +69,21 @@ mod _native {
     #[pymodule_export]
     use super::embedders::StaticModel;
     #[pymodule_export]
+    use super::knowledge::{choose_mode, guidance, learn, routed, structure, summarise, training};
+    #[pymodule_export]
     use super::line::Line;
     #[pymodule_export]
     use super::pickle::restore;
     #[pymodule_export]
     use super::proof::{check_proof, generate_key, verifier_key};
     #[pymodule_export]
+    use super::roles::Model;
+    #[pymodule_export]
     use super::snapshot::{Item, Snapshot};
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::training::{credit, deconfound, density, intervene, score};
     #[pymodule_export]
     use super::transaction::Transaction;
     #[pymodule_export]

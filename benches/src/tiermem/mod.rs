@@ -165,7 +165,7 @@ fn ask(
     router: &dyn Router,
 ) -> Result<Answer> {
     let recall = snapshot.recall(question.text.clone()).near(question.vector.clone()).in_episode(asked.episode.clone());
-    let roles = Roles { router, planner: &UncoveredWords };
+    let roles = Roles::new(router, &UncoveredWords);
     let answer = recall.escalate(mode).budget(budget).run_with(roles)?;
     let tokens = answer.escalation.as_ref().map_or(0, |escalation| escalation.tokens);
     assert!(tokens <= budget, "a budget is a hard limit: {tokens} of {budget}");

@@ -163,7 +163,8 @@ struct Members<'t> {
     reward: Option<f64>,
     s_prev: Option<f64>,
     s_now: Option<f64>,
-    log_h: Option<f64>,
+    /// `None` within for an empty memory, which has none.
+    log_h: Option<Option<f64>>,
     item: Option<&'t str>,
     template: Option<&'t str>,
     texts: Option<Box<Texts>>,
@@ -216,7 +217,9 @@ impl<'t> Members<'t> {
             (.., None) => "log_h",
         };
         let error = JsonError::new(0, format!("the line has no `{missing}`"));
-        Err(error.with_hint("a memory write has step, s_prev, s_now and log_h; a reward alone has none"))
+        let hint =
+            "a memory write has step, s_prev, s_now and log_h (null for an empty memory); a reward alone has none";
+        Err(error.with_hint(hint))
     }
 }
 
@@ -231,7 +234,8 @@ fn read_line(text: &str, number: usize) -> Result<(Line<'_>, Option<Write<'_>>),
             "reward" => members.reward = Some(float(parser)?),
             "s_prev" => members.s_prev = Some(score(parser)?),
             "s_now" => members.s_now = Some(score(parser)?),
-            "log_h" => members.log_h = Some(score(parser)?),
+            "log_h" if parser.null()? => members.log_h = Some(None),
+            "log_h" => members.log_h = Some(Some(score(parser)?)),
             "item" if parser.null()? => {}
             "item" => members.item = Some(lasting(parser.string()?)),
             "template" if parser.null()? => {}
@@ -355,7 +359,7 @@ mod tests {
             format!("{{{WRITE},\"item\":\"r1\",\"more\":{{}}}}\n\n {{\"group\":3,\"rollout\":\"x\",\"reward\":0}} \n");
         let lines = read(&text, "f").unwrap();
         let [write, reward] = lines.writes.as_slice() else { panic!("two lines") };
-        assert_eq!(write.scored, Some((1, Scores { s_prev: -2.0, s_now: -1.5, log_h: -1.0 })));
+        assert_eq!(write.scored, Some((1, Scores { s_prev: -2.0, s_now: -1.5, log_h: Some(-1.0) })));
         assert_eq!((lines.all[0].number, lines.all[0].item), (1, Some("r1")));
         assert_eq!((lines.all[1].number, *reward), (3, Write::reward_only("3", "x", 0.0)));
     }

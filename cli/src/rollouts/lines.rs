@@ -147,7 +147,8 @@ pub(super) fn write(rollout: &Rollout, out: &mut impl Write) -> io::Result<()> {
     for step in &rollout.steps {
         let mut line = whole(Some(step));
         if let Some(scores) = step.scores {
-            for (name, score) in [("s_prev", scores.s_prev), ("s_now", scores.s_now), ("log_h", scores.log_h)] {
+            let all = [("s_prev", Some(scores.s_prev)), ("s_now", Some(scores.s_now)), ("log_h", scores.log_h)];
+            for (name, score) in all {
                 line.insert(name.to_owned(), json!(score));
             }
         }
@@ -168,7 +169,8 @@ fn add_texts<'t>(line: &mut Map<String, Value>, texts: impl IntoIterator<Item = 
     line.extend(told.map(|(name, text)| (name.to_owned(), json!(text))));
 }
 
-/// Writes the three measurements of each write: where its score goes, the prompt, and the continuation to score.
+/// Writes the measurements of each write: where its score goes, the prompt, and the continuation to score. An empty
+/// memory has no `log_h`: there is no token of it.
 pub(super) fn write_prompts(rollout: &Rollout, template: &Template, out: &mut impl Write) -> io::Result<()> {
     let run = rollout.run();
     for (at, step) in rollout.steps.iter().enumerate() {
@@ -177,6 +179,9 @@ pub(super) fn write_prompts(rollout: &Rollout, template: &Template, out: &mut im
         let outcome = |state| Scoring { state, given: None, continuation: &run.outcome };
         let hindsight = Scoring { state, given: Some(&run.outcome), continuation: &step.texts.memory };
         for (score, scoring) in [("s_prev", outcome(state)), ("s_now", outcome(written)), ("log_h", hindsight)] {
+            if scoring.continuation.is_empty() {
+                continue;
+            }
             let line = json!({
                 "group": rollout.group, "rollout": rollout.rollout, "step": step.step, "score": score,
                 "template": template.id(), "prompt": scoring.prompt(template), "continuation": scoring.continuation,

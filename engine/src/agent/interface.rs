@@ -15,18 +15,15 @@ const CLOSE: &str = "</recall>";
 /// Replaces the requests of a text by memories.
 #[derive(Debug, Clone)]
 pub struct RecallInterface {
-    episodes: Vec<String>,
-    reader: Reader,
-    mode: RecallMode,
+    /// What requests have in common.
+    recall: CitedRecall,
     tokens: u64,
     tries: u32,
-    receipts: bool,
 }
 
 impl Default for RecallInterface {
     fn default() -> Self {
-        let (mode, tokens) = (RecallMode::default(), RECALL_TOKENS);
-        RecallInterface { episodes: Vec::new(), reader: Reader::default(), mode, tokens, tries: 3, receipts: false }
+        RecallInterface { recall: CitedRecall::new(""), tokens: RECALL_TOKENS, tries: 3 }
     }
 }
 
@@ -45,21 +42,27 @@ impl RecallInterface {
         RecallInterface::default()
     }
 
+    /// Memories of requests like this one: its episodes, reader, mode, path and exclusions; its text counts for
+    /// nothing.
+    pub fn like(recall: CitedRecall) -> Self {
+        RecallInterface { recall, ..RecallInterface::default() }
+    }
+
     /// Memories from this episode, and others that are named.
     pub fn in_episode(mut self, id: impl Into<String>) -> Self {
-        self.episodes.push(id.into());
+        self.recall = self.recall.in_episode(id);
         self
     }
 
     /// Sets the position of the reader.
     pub fn at(mut self, reader: Reader) -> Self {
-        self.reader = reader;
+        self.recall = self.recall.at(reader);
         self
     }
 
     /// The strictness with which memories are tied to their evidence.
     pub fn mode(mut self, mode: RecallMode) -> Self {
-        self.mode = mode;
+        self.recall = self.recall.mode(mode);
         self
     }
 
@@ -77,15 +80,16 @@ impl RecallInterface {
 
     /// Leaves a receipt of each recall in the log.
     pub fn with_receipts(mut self) -> Self {
-        self.receipts = true;
+        self.recall = self.recall.with_receipt();
         self
     }
 
-    /// The request for one memory, with the tokens that are left.
-    fn request(&self, asked: &str, tokens: u64) -> CitedRecall {
-        let recall = CitedRecall::new(asked).at(self.reader.clone()).mode(self.mode).within(tokens);
-        let recall = if self.receipts { recall.with_receipt() } else { recall };
-        self.episodes.iter().fold(recall, |recall, episode| recall.in_episode(episode))
+    /// The same with the reader there, unless one is set.
+    pub(crate) fn or_at(&self, reader: Reader) -> RecallInterface {
+        match self.recall.has_reader() {
+            true => self.clone(),
+            false => self.clone().at(reader),
+        }
     }
 
     /// Answers every `<recall>…</recall>` of a text. Without a generator, memories are spans with their citations.
@@ -126,7 +130,7 @@ impl RecallInterface {
         tokens: u64,
         generator: Option<&mut dyn Generator>,
     ) -> Result<CitedMemory> {
-        let request = self.request(asked.trim(), tokens);
+        let request = self.recall.clone().asking(asked.trim()).within(tokens);
         match generator {
             Some(generator) => request.run(database, generator, self.tries),
             None => request.spans(database),

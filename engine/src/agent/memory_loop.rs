@@ -9,13 +9,15 @@
 //!
 //! Maintenance acts within the episode: other episodes of the database are neither counted nor pruned.
 //!
-//! A step reads first; then writes, consolidates and prunes in one transaction. The outcome names the decision and what
-//! was refused of it. Every operation leaves its event in the log, so that an audit sees them.
+//! A step reads first, from the position of its observation; then writes, consolidates and prunes in one transaction.
+//! The outcome names the decision and what was refused of it. Each decision is an event in the log ([`Decided`]), and
+//! the consolidations of an episode are counted from there, so that a restart gives no new ones.
 //!
 //! A long observation is also stored as a refined log (`refine`), in the same write.
 
 use crate::agent::cited::{CitedMemory, Generator};
 use crate::agent::controller::{Controller, Decision, HelmLimits, Operation, StepView};
+use crate::agent::decisions::Decided;
 use crate::agent::interface::RecallInterface;
 use crate::core::handle::Holotype;
 use crate::model::item::{ItemId, Layer};
@@ -23,7 +25,7 @@ use crate::model::tokens;
 use crate::options::Durability;
 use crate::read::filter::Filter;
 use crate::read::snapshot::Snapshot;
-use crate::state::reader_position::ReaderPosition;
+use crate::state::reader_position::{Reader, ReaderPosition};
 use crate::statements::consolidate::resolve::{Consolidate, ConsolidateReport};
 use crate::statements::prune::budget::{Prune, PruneReport};
 use crate::write::draft::NewTrace;
@@ -65,6 +67,20 @@ pub struct StepOutcome {
     pub consolidated: Option<ConsolidateReport>,
     /// The report of the pruning.
     pub pruned: Option<PruneReport>,
+    /// The event of the step, as it is in the log.
+    pub decided: Decided,
+}
+
+/// What a loop remembers from step to step, so that it may go on in another loop over the episode.
+#[derive(Debug, Clone, Default)]
+pub struct LoopMemory {
+    step: u64,
+    last_read: Option<u64>,
+    /// Consolidations of the episode; `None` until they were counted.
+    consolidations: Option<u32>,
+    /// Where the agent stands: the step and the time of its newest observation, written or not.
+    at: (Option<u64>, Option<i64>),
+    recent: VecDeque<HashSet<String>>,
 }
 
 /// A memory with a controller, for one episode.
@@ -76,10 +92,7 @@ pub struct MemoryLoop<'db, C> {
     limits: HelmLimits,
     interface: RecallInterface,
     refine_from: u64,
-    step: u64,
-    consolidations: u32,
-    last_read: Option<u64>,
-    recent: VecDeque<HashSet<String>>,
+    memory: LoopMemory,
 }
 
 impl<'db, C: Controller> MemoryLoop<'db, C> {
@@ -94,11 +107,19 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
             controller,
             limits: HelmLimits::default(),
             refine_from: REFINE_FROM,
-            step: 0,
-            consolidations: 0,
-            last_read: None,
-            recent: VecDeque::new(),
+            memory: LoopMemory::default(),
         }
+    }
+
+    /// Goes on where another loop over the episode ended.
+    pub fn resume(mut self, memory: LoopMemory) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// What the loop remembers.
+    pub fn into_memory(self) -> LoopMemory {
+        self.memory
     }
 
     /// Other limits.
@@ -132,22 +153,55 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
             return Err(Error::Invalid(format!("a loop over episode '{episode}' observed episode '{other}'")));
         }
         self.open()?;
+        self.count_consolidations()?;
+        self.stand(observation.as_ref())?;
         let said = observation.as_ref().map(text_of);
-        let mut outcome = self.decide(request.as_deref(), said.as_deref())?;
+        let writes = observation.is_some() && self.limits.writes_per_step > 0;
+        let mut outcome = self.decide(request.as_deref(), said.as_deref(), writes)?;
         if outcome.decision.operations.contains(&Operation::Read) {
             match outcome.decision.query.as_ref().or(request.as_ref()) {
                 Some(asked) => {
-                    let tokens = self.limits.recall_tokens;
-                    outcome.memory = Some(self.interface.one(self.database, asked, tokens, generator)?);
-                    self.last_read = Some(self.step);
+                    let (step, time) = self.memory.at;
+                    let interface = self.interface.or_at(Reader { step, time, ..Reader::default() });
+                    outcome.memory = Some(interface.one(self.database, asked, self.limits.recall_tokens, generator)?);
+                    self.memory.last_read = Some(self.memory.step);
                 }
                 None => outcome.refused.push(Operation::Read),
             }
         }
         self.write(observation, said.as_deref(), &mut outcome)?;
         self.remember_words(said.as_deref().unwrap_or_default());
-        self.step += 1;
+        self.memory.step += 1;
         Ok(outcome)
+    }
+
+    /// Counts the consolidations that loops over the episode have done, once.
+    fn count_consolidations(&mut self) -> Result<()> {
+        if self.memory.consolidations.is_none() {
+            let decided = self.database.snapshot().decisions(&self.episode)?;
+            let done = decided.iter().filter(|decided| decided.done.contains(&Operation::Consolidate)).count();
+            self.memory.consolidations = Some(u32::try_from(done).unwrap_or(u32::MAX));
+        }
+        Ok(())
+    }
+
+    /// Stands where the observation is, or where the episode has got to: what is read is as old as seen from there.
+    fn stand(&mut self, observation: Option<&NewTrace>) -> Result<()> {
+        let snapshot = self.database.snapshot();
+        let number = snapshot.state.episode_number(&self.episode)?;
+        let now = snapshot.core.now();
+        let reached =
+            ReaderPosition::find(&snapshot.state, number.as_ref().map(std::slice::from_ref), &Reader::default(), now)?;
+        let next = || reached.reader.step.map_or(0, |newest| newest + 1);
+        let seen = observation.map(|trace| trace.step.unwrap_or_else(next));
+        let time = observation.and_then(|trace| trace.time);
+        let (step, before) = self.memory.at;
+        self.memory.at = (step.max(seen).max(reached.reader.step), before.max(time));
+        // A time that nobody states is the newest of the episode, which is the default.
+        if self.memory.at.1 < reached.reader.time {
+            self.memory.at.1 = None;
+        }
+        Ok(())
     }
 
     /// Opens the episode if it is new, so that it can be asked before anything happened in it.
@@ -172,17 +226,20 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
         Ok(items)
     }
 
-    fn decide(&mut self, request: Option<&str>, observation: Option<&str>) -> Result<StepOutcome> {
+    fn decide(&mut self, request: Option<&str>, observation: Option<&str>, writes: bool) -> Result<StepOutcome> {
         let snapshot = self.database.snapshot();
-        let items = self.items(&snapshot)?;
+        let mut items = self.items(&snapshot)?;
+        // The step's own trace counts: after the step the limit holds.
+        items[Layer::Trace as usize] += u64::from(writes);
+        let done = self.memory.consolidations.unwrap_or(0);
         let view = StepView {
-            step: self.step,
+            step: self.memory.step,
             request,
             observation,
             novelty: self.novelty(observation.unwrap_or_default()),
-            last_read: self.last_read,
+            last_read: self.memory.last_read,
             tokens_left: self.limits.recall_tokens,
-            consolidations_left: self.limits.consolidations.saturating_sub(self.consolidations),
+            consolidations_left: self.limits.consolidations.saturating_sub(done),
             items,
             limits: &self.limits,
         };
@@ -192,18 +249,30 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
         };
         decision.operations.sort_unstable();
         decision.operations.dedup();
-        Ok(StepOutcome { decision, controller_error: error, ..StepOutcome::default() })
+        let decided = Decided {
+            episode: self.episode.clone(),
+            step: view.step,
+            asked: request.is_some(),
+            observed: observation.is_some(),
+            novelty: view.novelty,
+            last_read: view.last_read,
+            consolidations_left: view.consolidations_left,
+            items,
+            operations: decision.operations.clone(),
+            error: error.clone(),
+            ..Decided::default()
+        };
+        Ok(StepOutcome { decision, controller_error: error, decided, ..StepOutcome::default() })
     }
 
     /// Writes, consolidates and prunes.
     fn write(&mut self, observation: Option<NewTrace>, said: Option<&str>, outcome: &mut StepOutcome) -> Result<()> {
         let operations: Vec<Operation> =
             outcome.decision.operations.iter().copied().filter(|operation| *operation != Operation::Read).collect();
-        if operations.is_empty() {
-            return Ok(());
-        }
+        let is_only_read = operations.is_empty();
         let mut transaction = self.database.begin()?;
-        let mut consolidations = self.consolidations;
+        let before = self.memory.consolidations.unwrap_or(0);
+        let mut consolidations = before;
         let mut observation = observation.filter(|_| self.limits.writes_per_step > 0);
         for operation in operations {
             match operation {
@@ -227,8 +296,21 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
                 operation => outcome.refused.push(operation),
             }
         }
-        transaction.commit(Durability::Sync)?;
-        self.consolidations = consolidations;
+        let done = [
+            (outcome.memory.is_some(), Operation::Read),
+            (outcome.written.is_some(), Operation::Write),
+            (consolidations > before, Operation::Consolidate),
+            (outcome.pruned.is_some(), Operation::Prune),
+        ];
+        let decided = &mut outcome.decided;
+        decided.done = done.into_iter().filter_map(|(done, operation)| done.then_some(operation)).collect();
+        decided.refused.clone_from(&outcome.refused);
+        decided.receipt = outcome.memory.as_ref().and_then(|memory| memory.evidence.receipt.clone());
+        decided.tokens = outcome.memory.as_ref().map_or(0, |memory| memory.tokens);
+        decided.written = outcome.written;
+        transaction.keep_decision(decided)?;
+        transaction.commit(if is_only_read { Durability::None } else { Durability::Sync })?;
+        self.memory.consolidations = Some(consolidations);
         Ok(())
     }
 
@@ -239,14 +321,14 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
     /// The share of words that the remembered steps did not have.
     fn novelty(&self, text: &str) -> f64 {
         let words = words(text);
-        let new = words.iter().filter(|word| !self.recent.iter().any(|step| step.contains(*word))).count();
+        let new = words.iter().filter(|word| !self.memory.recent.iter().any(|step| step.contains(*word))).count();
         if words.is_empty() { 0.0 } else { new as f64 / words.len() as f64 }
     }
 
     fn remember_words(&mut self, text: &str) {
-        self.recent.push_back(words(text));
-        if self.recent.len() > REMEMBERED_STEPS {
-            self.recent.pop_front();
+        self.memory.recent.push_back(words(text));
+        if self.memory.recent.len() > REMEMBERED_STEPS {
+            self.memory.recent.pop_front();
         }
     }
 }

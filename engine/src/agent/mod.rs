@@ -5,6 +5,7 @@
 //! | `cited` | a recall whose `<memory>` block has checked citations (Algorithms 1 and 2) |
 //! | `interface` | `<recall>` spans of a text replaced by `<memory>` blocks |
 //! | `controller` | the decision on READ, WRITE, CONSOLIDATE and PRUNE |
+//! | `decisions` | each decision as an event in the log |
 //! | `memory_loop` | a step: the decision, done within the limits of Table 11 |
 //! | `epoch` | questions answered from one state, findings written between epochs (TierMem) |
 //! | `refine` | long traces as short recalls with pointers |
@@ -14,6 +15,7 @@
 
 pub(crate) mod cited;
 pub(crate) mod controller;
+pub(crate) mod decisions;
 pub(crate) mod epoch;
 pub(crate) mod interface;
 pub(crate) mod memory_loop;

@@ -66,7 +66,8 @@ fn line(
     let mut members: Vec<(&str, Value)> = vec![("group", json!(rollout.group)), ("rollout", json!(rollout.rollout))];
     if let Some((step, scores)) = step.and_then(|step| Some((step.step, step.scores?))) {
         members.push(("step", json!(step)));
-        members.extend([("s_prev", scores.s_prev), ("s_now", scores.s_now), ("log_h", scores.log_h)].map(number));
+        members.extend([("s_prev", scores.s_prev), ("s_now", scores.s_now)].map(number));
+        members.push(scores.log_h.map_or(("log_h", Value::Null), |log_h| number(("log_h", log_h))));
     }
     members.push(number(("reward", rollout.reward)));
     let texts = step.map(|step| &step.texts).filter(|_| !is_forgotten);

@@ -5,22 +5,35 @@
 //! | quantity | definition | field |
 //! |---|---|---|
 //! | PMI | `log2((P_mem + e) / (P_base + e))` | [`CaseDensity::pmi`] |
-//! | `rho` | sum PMI / sum tokens over all cases (eq. 3) | [`Density::density`] |
-//! | `rho_final` | the same over cases with `P_base < 0.8` and tokens > 0 (D.1.5) | [`Density::active_density`] |
+//! | `rho` | sum PMI / sum tokens over cases with tokens > 0 (eq. 3, D.1.5) | [`Density::density`] |
+//! | `rho_final` | the same where `P_base` is below 0.8, too (D.1.5) | [`Density::active_density`] |
+//! | recall rate | the share of cases with tokens > 0 (D.1.5) | [`Density::recall_rate`] |
 //! | `dH` | `H(base) - H(mem)` in bits (D.3.1) | [`CaseDensity::entropy_drop`] |
 //! | `rho_phi` | `sgn(PMI) abs(dH) / tokens` (D.3.3) | [`CaseDensity::validity_adjusted`] |
 //! | KL gain | `KL(Q, base) - KL(Q, mem)` for an oracle `Q` (D.4.1) | [`CaseDensity::kl_gain`] |
 //!
 //! Choices that the paper leaves open: `e` is 1 % of the base rate, the mean `P_base` over all cases, so that a
-//! probability of 0 has a finite PMI; a base rate of 0 takes 0.01 of the mean `P_mem` instead. An oracle without
-//! probabilities is one-hot on the right action, and its KL gain is the PMI. The same `e` is added to both sides of a
-//! KL term.
-
-/// Cases with at least this prior confidence are left out of [`Density::active_density`].
-pub const CONFIDENT: f64 = 0.8;
+//! probability of 0 has a finite PMI; a base rate of 0 takes 0.01 of the mean `P_mem` instead ([`DensityOptions`]
+//! states another `e`, such as one from the base rate of a whole benchmark). An oracle without probabilities is one-hot
+//! on the right action, and its KL gain is the PMI. The same `e` is added to both sides of a KL term.
 
 /// Share of the base rate that is added to probabilities.
 const SMOOTHING: f64 = 0.01;
+
+/// Constants of the measures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DensityOptions {
+    /// Cases with at least this prior confidence are left out of [`Density::active_density`] (D.1.5: 0.8 or 0.9).
+    pub confident: f64,
+    /// `e`; `None` for 1 % of the base rate of these cases.
+    pub epsilon: Option<f64>,
+}
+
+impl Default for DensityOptions {
+    fn default() -> Self {
+        DensityOptions { confident: 0.8, epsilon: None }
+    }
+}
 
 /// Distance from 1 that the sum of a distribution may have.
 const SUM_TOLERANCE: f64 = 1e-6;
@@ -84,8 +97,10 @@ pub struct CaseDensity {
 pub struct Density {
     /// One per case, in the order given.
     pub cases: Vec<CaseDensity>,
-    /// Bits per token over all cases; `None` without tokens.
+    /// Bits per token over cases with a memory; `None` without tokens.
     pub density: Option<f64>,
+    /// The share of cases with a memory.
+    pub recall_rate: f64,
     /// Bits per token over cases with something to gain; `None` without tokens among them.
     pub active_density: Option<f64>,
     /// The number of those cases.
@@ -124,10 +139,24 @@ pub struct DensityError {
 ///
 /// The first case with a number that is no probability, or with distributions that differ in length or do not sum to 1.
 pub fn density(cases: &[Case]) -> Result<Density, DensityError> {
+    density_with(cases, &DensityOptions::default())
+}
+
+/// [`density`] with other constants.
+///
+/// # Errors
+///
+/// As [`density`]; case 0 for an option that is no number from 0 to 1.
+pub fn density_with(cases: &[Case], options: &DensityOptions) -> Result<Density, DensityError> {
+    for (field, value) in [("confident", options.confident), ("epsilon", options.epsilon.unwrap_or(0.0))] {
+        if !(0.0..=1.0).contains(&value) {
+            return Err(DensityError { case: 0, field, problem: "is out of range; a number from 0 to 1 is expected" });
+        }
+    }
     for (index, case) in cases.iter().enumerate() {
         check(case).map_err(|(field, problem)| DensityError { case: index + 1, field, problem })?;
     }
-    let epsilon = epsilon_of(cases);
+    let epsilon = options.epsilon.unwrap_or_else(|| epsilon_of(cases));
     let measured: Vec<CaseDensity> = cases.iter().map(|case| measure(case, epsilon)).collect();
     let over = |wanted: &dyn Fn(&Case) -> bool| {
         let chosen = cases.iter().zip(&measured).filter(|(case, _)| wanted(case));
@@ -137,14 +166,17 @@ pub fn density(cases: &[Case]) -> Result<Density, DensityError> {
     };
     let ratio = |bits: f64, tokens: u64| (tokens > 0).then(|| bits / tokens as f64);
     let (bits, tokens, count) = over(&|_| true);
-    let (active_bits, active_tokens, active_count) = over(&|case| case.base < CONFIDENT && case.tokens > 0);
+    // The bits of a case without a memory are nobody's.
+    let (own_bits, _, own_count) = over(&|case| case.tokens > 0);
+    let (active_bits, active_tokens, active_count) = over(&|case| case.base < options.confident && case.tokens > 0);
     let mut quadrants = [0; 4];
     for quadrant in measured.iter().filter_map(|case| case.quadrant) {
         quadrants[quadrant as usize] += 1;
     }
     let mean = |sum: f64| sum / f64::from(u32::try_from(count.max(1)).unwrap_or(u32::MAX));
     Ok(Density {
-        density: ratio(bits, tokens),
+        density: ratio(own_bits, tokens),
+        recall_rate: mean(f64::from(u32::try_from(own_count).unwrap_or(u32::MAX))),
         active_density: ratio(active_bits, active_tokens),
         active_count,
         quadrants,
@@ -271,11 +303,12 @@ mod tests {
             let e = 0.01 * rate;
             prop_assume!(e > 0.0);
             let pmi = |c: &Case| (c.mem + e).log2() - (c.base + e).log2();
-            let (mut bits, mut tokens, mut active) = (0.0, 0, (0.0, 0));
+            let (mut all, mut bits, mut tokens, mut active) = (0.0, 0.0, 0, (0.0, 0));
             for (case, found) in cases.iter().zip(&found.cases) {
                 prop_assert!(close(found.pmi, pmi(case)));
-                bits += pmi(case);
+                bits += if case.tokens > 0 { pmi(case) } else { 0.0 };
                 tokens += case.tokens;
+                all += pmi(case);
                 if case.tokens > 0 && case.base < 0.8 {
                     active = (active.0 + pmi(case), active.1 + case.tokens);
                 }
@@ -297,8 +330,23 @@ mod tests {
             prop_assert_eq!(found.density.is_some(), tokens > 0);
             prop_assert!(found.density.is_none_or(|density| close(density, bits / tokens as f64)));
             prop_assert!(found.active_density.is_none_or(|density| close(density, active.0 / active.1 as f64)));
-            prop_assert!(close(found.point.1, bits / cases.len() as f64));
+            prop_assert!(close(found.point.1, all / cases.len() as f64));
         }
+    }
+
+    /// Two decisions, one without any memory: its bits are not those of the other's tokens.
+    #[test]
+    fn empty_memories_are_excluded_and_counted() {
+        let case = |base, mem, tokens| Case { base, mem, tokens, actions: None };
+        let cases = [case(0.5, 0.51, 20), case(0.01, 0.99, 0)];
+        let found = density(&cases).unwrap();
+        let own = found.cases[0].pmi / 20.0;
+        assert!(close(found.density.unwrap(), own) && close(found.recall_rate, 0.5), "{found:?}");
+        let options = DensityOptions { confident: 0.4, epsilon: Some(0.001) };
+        let found = density_with(&cases, &options).unwrap();
+        assert_eq!((found.active_count, found.active_density), (0, None));
+        assert!(close(found.cases[0].pmi, (0.511_f64 / 0.501).log2()));
+        assert!(density_with(&cases, &DensityOptions { epsilon: Some(-1.0), ..options }).is_err());
     }
 
     #[test]

@@ -296,6 +296,7 @@ impl Citation {
             end: self.end,
             hash: Some(self.hash.get(..16)?.to_owned()),
             chars: false,
+            is_unit_stated: false,
         };
         Some(cite.to_string())
     }

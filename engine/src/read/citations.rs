@@ -12,6 +12,7 @@
 //!
 //! Coverage is the share of sentences with a valid citation, validity the share of citations that resolve.
 
+use crate::memory::structure::is_abbreviation;
 use crate::model::item::ItemId;
 use crate::model::pointer::{Pointer, Span, span_bytes};
 use crate::read::answer::Table;
@@ -222,8 +223,26 @@ fn blocks<'t>(text: &'t str, open: &str, close: &str) -> Vec<&'t str> {
     blocks
 }
 
-/// The sentences of a block. A sentence ends at a line end, at a citation, or at `.`, `!` or `?` before a blank;
-/// citations after it belong to it. Citations before the first sentence are a sentence without words.
+/// The bytes at which the sentences of a text without citations end: behind `.`, `!` or `?` before a blank, other than
+/// the dot of an abbreviation, and at line ends.
+pub(crate) fn sentence_ends(text: &str) -> Vec<usize> {
+    let (mut ends, mut start) = (Vec::new(), 0);
+    for (at, c) in text.char_indices() {
+        let end = at + c.len_utf8();
+        let is_mark =
+            matches!(c, '.' | '!' | '?') && text.get(end..).is_some_and(|rest| rest.starts_with(char::is_whitespace));
+        if c == '\n' || (is_mark && !(c == '.' && is_abbreviation(&text[start..at]))) {
+            ends.push(end);
+            start = end;
+        }
+    }
+    ends.extend((start < text.len()).then_some(text.len()));
+    ends
+}
+
+/// The sentences of a block. A sentence ends at a line end, at a citation, or at `.`, `!` or `?` before a blank, other
+/// than the dot of an abbreviation; citations after it belong to it. Citations before the first sentence are a sentence
+/// without words.
 fn sentences(memory: &str) -> Vec<Sentence> {
     let mut sentences: Vec<Sentence> = Vec::new();
     let mut text = String::new();
@@ -248,8 +267,9 @@ fn sentences(memory: &str) -> Vec<Sentence> {
             continue;
         }
         rest = &rest[next.len_utf8()..];
+        let is_mark = matches!(next, '.' | '!' | '?') && rest.starts_with(char::is_whitespace);
+        let is_end = next == '\n' || (is_mark && !(next == '.' && is_abbreviation(text.trim_start())));
         text.push(next);
-        let is_end = next == '\n' || (matches!(next, '.' | '!' | '?') && rest.starts_with(char::is_whitespace));
         if is_end {
             end(&mut text, &mut sentences);
         }
@@ -277,6 +297,13 @@ fn check(snapshot: &Snapshot, cite: &Cite, scope: Option<&Bits>) -> Result<Resul
     let Some(field) = content.field(&cite.field) else { return unresolved };
     let bytes = field.value.bytes();
     let span = if cite.chars { Span::Chars(cite.start, cite.end) } else { Span::Bytes(cite.start, cite.end) };
+    let span = match cite.hash.is_none() && !cite.chars && !cite.is_unit_stated {
+        true => match meant(snapshot, id, cite, bytes)? {
+            Some(span) => span,
+            None => return unresolved,
+        },
+        false => span,
+    };
     // An empty span is evidence of nothing.
     let Some((start, end)) = span_bytes(bytes, &span).filter(|(start, end)| start < end) else { return unresolved };
     let found = *blake3::hash(&bytes[start..end]).as_bytes();
@@ -297,9 +324,40 @@ fn check(snapshot: &Snapshot, cite: &Cite, scope: Option<&Bits>) -> Result<Resul
     Ok(Ok(text))
 }
 
+/// The span that offsets without a unit and without a hash mean. HELM counts characters, this database bytes: where the
+/// two differ, the one that is a whole field, or that something stored cites, is meant; `None` if neither is.
+fn meant(snapshot: &Snapshot, id: ItemId, cite: &Cite, bytes: &[u8]) -> Result<Option<Span>> {
+    let (as_bytes, as_chars) = (Span::Bytes(cite.start, cite.end), Span::Chars(cite.start, cite.end));
+    let (places, others) = (span_bytes(bytes, &as_bytes), span_bytes(bytes, &as_chars));
+    if places == others || others.is_none() {
+        return Ok(Some(as_bytes));
+    }
+    let mut cited = vec![(0, bytes.len())];
+    for dependent in snapshot.state.dependents(id)? {
+        for pointer in snapshot.state.pointers(dependent)? {
+            let is_here = pointer.target == crate::records::record::PointerTarget::Item(id.0);
+            if is_here && pointer.field == cite.field {
+                cited.extend(usize::try_from(pointer.start).ok().zip(usize::try_from(pointer.end).ok()));
+            }
+        }
+    }
+    let is_cited = |place: Option<(usize, usize)>| place.is_some_and(|place| cited.contains(&place));
+    Ok(if is_cited(places) { Some(as_bytes) } else { is_cited(others).then_some(as_chars) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Prose that Algorithm 1 refused: every dot before a blank was an end.
+    #[test]
+    fn dots_of_abbreviations_end_no_sentence() {
+        for text in ["Dr. Smith leaves at 9 a.m. from gate B7. [[CITE a]]", "1. The U.S. price is No. 5. [[CITE a]]"] {
+            assert_eq!(sentences(text).len(), 1, "{text}");
+        }
+        assert_eq!(sentences("It is 9. It rains. [[CITE a]]").len(), 2);
+        assert_eq!(sentence_ends("Dr. No left. It\nrained"), [12, 16, 22]);
+    }
 
     #[test]
     fn sentences_take_the_citations_behind_them() {

@@ -7,7 +7,8 @@
 //!
 //! `tool=-` is no tool. A name with a blank, a quote, an equals sign or a bracket, and the tool called `-`, stand in
 //! double quotes, in which `\"` is a quote, `\\` a backslash and `\n` a line end. Offsets count bytes, with `unit=char`
-//! characters. `hash` is the first 16 to 64 hex digits of the span's BLAKE3 hash.
+//! characters; where nothing says which and they differ, a validator takes what is cited elsewhere or nothing. `hash`
+//! is the first 16 to 64 hex digits of the span's BLAKE3 hash.
 //!
 //! Invariant: what [`Cite`] prints parses to the same citation.
 
@@ -41,11 +42,13 @@ pub struct Cite {
     pub hash: Option<String>,
     /// True if `start` and `end` count characters.
     pub chars: bool,
+    /// True if it says whether they count bytes or characters.
+    pub is_unit_stated: bool,
 }
 
 impl Display for Cite {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Cite { tool, log, step, field, start, end, hash, chars } = self;
+        let Cite { tool, log, step, field, start, end, hash, chars, is_unit_stated } = self;
         write!(f, "{OPEN} tool=")?;
         match tool {
             None => f.write_str("-")?,
@@ -59,7 +62,11 @@ impl Display for Cite {
         if let Some(hash) = hash {
             write!(f, " hash={hash}")?;
         }
-        f.write_str(if *chars { " unit=char" } else { "" })?;
+        f.write_str(match (chars, is_unit_stated) {
+            (true, _) => " unit=char",
+            (false, true) => " unit=byte",
+            (false, false) => "",
+        })?;
         f.write_str(CLOSE)
     }
 }
@@ -125,6 +132,7 @@ impl Cite {
             "end" => self.end = number(&value)?,
             "hash" => self.hash = Some(is_hash(&value).then_some(value)?),
             "unit" => {
+                self.is_unit_stated = true;
                 self.chars = match value.as_str() {
                     "char" => true,
                     "byte" => false,
@@ -226,7 +234,7 @@ mod tests {
             behind in "[ a-z\\]\"]{0,6}",
         ) {
             let [step, start, end] = numbers;
-            let cite = Cite { tool, log, step, field, start, end, hash, chars };
+            let cite = Cite { tool, log, step, field, start, end, hash, chars, is_unit_stated: chars };
             let written = cite.to_string();
             prop_assert_eq!(Cite::parse(&written), Some(cite));
             prop_assert_eq!(len_of_cite(&format!("{written}{behind}")), written.len());

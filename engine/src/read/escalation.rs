@@ -1,6 +1,7 @@
 //! The record of an escalation in an answer: its router and its rounds (TierMem B.8).
 
 use crate::memory::router::{Action, Signals};
+use crate::model::item::ItemId;
 use crate::read::cell::round;
 use serde_json::{Map, Value, json};
 
@@ -13,6 +14,10 @@ pub struct Escalation {
     pub rounds: Vec<Round>,
     /// The pages that the loop selected, best first.
     pub pages: Vec<PageHit>,
+    /// The facts that the integrator drew from them; empty without one.
+    pub facts: Vec<Fact>,
+    /// Why planner, integrator or ranker gave nothing.
+    pub failures: Vec<String>,
     /// Tokens of the first tier: its rows with the spans they cite.
     pub first_tokens: u64,
     /// Tokens of all rows, with the spans that rows of the first tier cite.
@@ -56,6 +61,35 @@ pub enum Command {
     Summaries(String),
     /// Keyword search over pages.
     Pages(String),
+}
+
+impl Command {
+    /// One text for both operators.
+    pub fn both(text: &str) -> Vec<Command> {
+        vec![Command::Summaries(text.to_owned()), Command::Pages(text.to_owned())]
+    }
+
+    /// The text that is searched for.
+    pub fn text(&self) -> &str {
+        match self {
+            Command::Summaries(text) | Command::Pages(text) => text,
+        }
+    }
+}
+
+/// A fact that the integrator drew from a page (TierMem Figure 7), linked to its words without a model (B.5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// The fact, as a statement.
+    pub text: String,
+    /// The words that say it, as they stand in the trace.
+    pub quote: String,
+    /// The page, by its key or as `open page of EPISODE`.
+    pub page: String,
+    /// The trace on it.
+    pub trace: ItemId,
+    /// The round that read the page.
+    pub round: u32,
 }
 
 /// A round of the loop.
@@ -113,6 +147,16 @@ impl Escalation {
                    "text": hit.text, "whole": hit.whole})
         };
         object.insert("pages".into(), self.pages.iter().map(page).collect());
+        if !self.facts.is_empty() {
+            let fact = |fact: &Fact| {
+                json!({"text": fact.text, "quote": fact.quote, "page": fact.page, "trace": fact.trace.0,
+                       "round": fact.round})
+            };
+            object.insert("facts".into(), self.facts.iter().map(fact).collect());
+        }
+        if !self.failures.is_empty() {
+            object.insert("failures".into(), json!(self.failures));
+        }
     }
 }
 

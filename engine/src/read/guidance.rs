@@ -2,17 +2,19 @@
 //! the choice of the memory to ask (C.3, Listing 8).
 //!
 //! A model fills [`Reasoner`] and [`ModeChooser`]; its replies are read strictly, by the formats of Listings 8 and 11
-//! to 13. The built-in ones need none: [`Extractive`] takes the sentences that share words with the question, in the
-//! wording they have, and [`QuestionWords`] knows how questions about events and instructions begin.
+//! to 13. The built-in ones need none: [`Extractive`] takes the sentences that share words with the question, by their
+//! stems, in the wording they have, and [`QuestionWords`] knows how questions about events and instructions are put.
 //!
 //! Invariant: a guidance cites only rows of its answer, and each sentence of the built-in one stands in the row it
 //! cites.
 
 use crate::memory::structure::sentences;
+use crate::memory::write_back::ByWords;
 use crate::model::item::{ItemId, Kind};
 use crate::read::answer::{Answer, Row};
+use crate::read::snapshot::Snapshot;
 use crate::{Error, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// The memory that a question asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +33,24 @@ impl Mode {
     /// # Errors
     /// [`Error::Invalid`] for any other reply.
     pub fn parse(reply: &str) -> Result<Mode> {
-        match section(reply, "Memory Type") {
+        // The listing prints the word as a heading, in brackets.
+        let marks = ['#', '*', '`', '[', ']', ' ', '"', '.'];
+        match section(reply, "Memory Type").map(|word| word.trim_matches(marks)) {
             Some("episodic_memory") => Ok(Mode::Episodic),
             Some("semantic_memory") => Ok(Mode::Semantic),
             Some("procedural_memory") => Ok(Mode::Procedural),
             _ => {
                 Err(Error::Invalid(format!("the reply of a mode chooser names none of the three memories: {reply:?}")))
             }
+        }
+    }
+
+    /// The name of the mode: `episodic`, `semantic` or `procedural`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Mode::Episodic => "episodic",
+            Mode::Semantic => "semantic",
+            Mode::Procedural => "procedural",
         }
     }
 
@@ -61,8 +74,8 @@ pub trait ModeChooser {
     fn choose(&self, task: &str, observation: &str) -> Result<Mode>;
 }
 
-/// The built-in chooser: a task or question that says how, or gives an instruction, is procedural; one about what
-/// somebody did, said or saw, or about when and how often, is episodic; all others are semantic.
+/// The built-in chooser: a task that gives an instruction, or asks how to do something, is procedural; a question about
+/// what the asker or others did, said or had is episodic; all others are semantic.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct QuestionWords;
 
@@ -74,39 +87,93 @@ impl ModeChooser for QuestionWords {
 
 /// The memory that a text asks for, where it says so.
 fn of_words(text: &str) -> Option<Mode> {
-    const DO: [&str; 14] = [
-        "click", "buy", "book", "find", "sort", "open", "search", "navigate", "go", "add", "complete", "fill", "order",
-        "post",
-    ];
-    const HAPPENED: [&str; 12] = [
+    /// Words about what was said and done.
+    const EVENTS: [&str; 17] = [
         "happened",
         "said",
         "told",
         "conversation",
+        "conversations",
         "chat",
+        "chats",
         "yesterday",
-        "last",
         "attended",
+        "attend",
         "mentioned",
+        "mention",
         "recommend",
         "recommended",
         "session",
+        "sessions",
+        "ago",
+    ];
+    /// The asker: what is asked about them is known from what they said.
+    const ASKER: [&str; 6] = ["i", "my", "me", "mine", "we", "our"];
+    /// What follows `last` where it is about time.
+    const TIMES: [&str; 14] = [
+        "time", "night", "week", "weekend", "month", "year", "summer", "winter", "spring", "autumn", "monday",
+        "friday", "saturday", "sunday",
     ];
     let words: Vec<String> = words(text).collect();
-    let [first, ..] = words.as_slice() else { return None };
     let has = |pair: [&str; 2]| words.windows(2).any(|two| two == pair);
-    let is_instruction =
-        DO.contains(&first.as_str()) || has(["how", "to"]) || has(["how", "do"]) || has(["how", "can"]);
-    let is_event = words.iter().any(|word| HAPPENED.contains(&word.as_str()))
-        || has(["did", "i"])
-        || has(["have", "i"])
-        || has(["did", "we"])
-        || has(["how", "often"]);
-    match (is_event, is_instruction) {
-        (true, _) => Some(Mode::Episodic),
-        (false, true) => Some(Mode::Procedural),
-        _ => None,
+    let is_how = has(["how", "to"])
+        || ["do", "can", "should"].into_iter().any(|verb| {
+            words
+                .windows(3)
+                .any(|three| three[0] == "how" && three[1] == verb && ["i", "we", "you"].contains(&&*three[2]))
+        });
+    let is_asked_of = |word: &String| EVENTS.contains(&word.as_str());
+    let is_about_asker = || words.iter().any(|word| ASKER.contains(&word.as_str()));
+    let is_about_time = || words.windows(2).any(|two| two[0] == "last" && TIMES.contains(&two[1].as_str()));
+    let is_about_talk = || has(["did", "you"]) || has(["you", "told"]) || has(["how", "often"]);
+    if words.is_empty() {
+        None
+    } else if is_how || is_instruction(text, &words) {
+        Some(Mode::Procedural)
+    } else if words.iter().any(is_asked_of) || is_about_asker() || is_about_time() || is_about_talk() {
+        Some(Mode::Episodic)
+    } else {
+        None
     }
+}
+
+/// True for a text that tells somebody to do something: it begins with a verb of doing, or asks nothing and goes on
+/// from its first word as verbs do (`Star the …`, `Draft an …`).
+fn is_instruction(text: &str, words: &[String]) -> bool {
+    const DO: [&str; 20] = [
+        "click", "buy", "book", "find", "sort", "open", "search", "navigate", "go", "add", "complete", "fill", "order",
+        "post", "create", "submit", "delete", "change", "update", "set",
+    ];
+    /// What may follow a verb, and seldom follows anything else that begins a text.
+    const OBJECTS: [&str; 20] = [
+        "a", "an", "the", "all", "every", "each", "any", "this", "that", "these", "those", "my", "your", "me", "it",
+        "them", "to", "for", "in", "on",
+    ];
+    /// Words that begin a text and give no order.
+    const OTHERS: [&str; 48] = [
+        "what", "who", "whom", "whose", "which", "when", "where", "why", "how", "is", "are", "was", "were", "am", "do",
+        "does", "did", "has", "have", "had", "can", "could", "will", "would", "should", "may", "might", "in", "on",
+        "at", "for", "from", "of", "to", "by", "with", "the", "a", "an", "i", "we", "you", "he", "she", "they", "it",
+        "there", "remind",
+    ];
+    let (Some(first), second) = (words.first(), words.get(1)) else { return false };
+    let is_question = text.trim_end().ends_with('?');
+    let goes_on = second.is_some_and(|second| OBJECTS.contains(&second.as_str()));
+    DO.contains(&first.as_str()) || (!is_question && goes_on && !OTHERS.contains(&first.as_str()))
+}
+
+/// A question to the rows of an answer.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The question.
+    pub question: &'a str,
+    /// The memory it is read in.
+    pub mode: Mode,
+    /// Where the reader stands in time, in microseconds since 1970: the current date of the question.
+    pub now: Option<i64>,
+    /// The state that the rows are from, for what a row does not have: the fields of a trace, the return score of a
+    /// procedure.
+    pub snapshot: Option<&'a Snapshot>,
 }
 
 /// One guidance out of many rows.
@@ -124,12 +191,13 @@ pub trait Reasoner {
     ///
     /// # Errors
     /// What the role fails with; the rows are still there.
-    fn reason(&self, question: &str, mode: Mode, rows: &[Row]) -> Result<Guidance>;
+    fn reason(&self, asked: &Asked<'_>, rows: &[Row]) -> Result<Guidance>;
 }
 
 /// Reads the reply of a model that was given rows with their keys in square brackets: the text after the heading of its
-/// listing, or all of it for [`Mode::Episodic`]; `null` is nothing. The rows it cites are those whose keys stand there
-/// in square brackets.
+/// listing, or all of it for [`Mode::Episodic`]; `null` is nothing. The rows it cites are those whose keys, or keys of
+/// whose lines, stand there in square brackets. A number, a text with blanks, and what stands in brackets in a row
+/// itself is no citation but an element of a page, as in `type [1913] [usb hub] [1]`.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a reply without its heading, and for a citation of what is none of the rows.
@@ -144,12 +212,22 @@ pub fn parse_guidance(reply: &str, mode: Mode, rows: &[Row]) -> Result<Guidance>
     if text.is_empty() || text.trim_matches('"') == "null" {
         return Ok(Guidance::default());
     }
-    let of_key: HashMap<&str, ItemId> = rows.iter().map(|row| (row.key.as_str(), row.item)).collect();
+    let lines = rows.iter().flat_map(|row| row.lines.iter().map(|line| (line.key.as_str(), row.item)));
+    let mut of_key: HashMap<&str, ItemId> = lines.collect();
+    of_key.extend(rows.iter().map(|row| (row.key.as_str(), row.item)));
+    let is_element = |named: &str| {
+        let bracketed = format!("[{named}]");
+        named.chars().all(|c| c.is_ascii_digit())
+            || named.contains(char::is_whitespace)
+            || rows.iter().any(|row| row.text.contains(&bracketed))
+    };
     let mut cites = Vec::new();
     for cited in text.split('[').skip(1).filter_map(|rest| Some(rest.split_once(']')?.0)) {
-        let id = of_key.get(cited).ok_or_else(|| refused(format!("cites {cited:?}, which is none of the rows")))?;
-        if !cites.contains(id) {
-            cites.push(*id);
+        match of_key.get(cited) {
+            Some(id) if !cites.contains(id) => cites.push(*id),
+            Some(_) => {}
+            None if is_element(cited) => {}
+            None => return Err(refused(format!("cites {cited:?}, which is none of the rows"))),
         }
     }
     Ok(Guidance { text: text.to_owned(), cites })
@@ -169,9 +247,9 @@ fn section<'r>(reply: &'r str, name: &str) -> Option<&'r str> {
     None
 }
 
-/// The built-in reasoner: of each row the sentences that share a word with the question which not all rows have, each
-/// followed by its row's key in square brackets; procedures whole. A sentence that another one says already is left
-/// out.
+/// The built-in reasoner: of each row the sentences that share a content word with the question which not all rows
+/// have, each followed by its row's key in square brackets; procedures whole. Events are counted, so that a sentence
+/// about one needs no word that the others lack. A sentence that another one says already is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extractive {
     /// Sentences, or procedures, at most.
@@ -185,22 +263,25 @@ impl Default for Extractive {
 }
 
 impl Reasoner for Extractive {
-    fn reason(&self, question: &str, mode: Mode, rows: &[Row]) -> Result<Guidance> {
-        let asked: HashSet<String> = words(question).filter(|word| word.chars().count() > 2).collect();
-        let of_rows: Vec<HashSet<String>> = rows.iter().map(|row| words(&row.text).collect()).collect();
+    fn reason(&self, asked: &Asked<'_>, rows: &[Row]) -> Result<Guidance> {
+        let words = ByWords::default();
+        let wanted = words.content(asked.question);
+        let of_rows: Vec<BTreeSet<String>> = rows.iter().map(|row| words.content(&row.text)).collect();
         let telling = |word: &&String| {
             let count = of_rows.iter().filter(|words| words.contains(*word)).count();
-            count > 0 && (count < rows.len() || rows.len() == 1)
+            count > 0 && (count < rows.len() || rows.len() == 1 || asked.mode == Mode::Episodic)
         };
-        let telling: HashSet<&String> = asked.iter().filter(telling).collect();
+        let telling: BTreeSet<&String> = wanted.iter().filter(telling).collect();
+        // Rows that all say everything asked for are all of it.
+        let telling = if telling.is_empty() { wanted.iter().collect() } else { telling };
         let mut found: Vec<(usize, &str, ItemId, &str)> = Vec::new();
-        let mut said: HashSet<Vec<String>> = HashSet::new();
+        let mut said: BTreeSet<BTreeSet<String>> = BTreeSet::new();
         for row in rows {
-            let is_whole = mode == Mode::Procedural || row.kind == Kind::Procedure;
+            let is_whole = asked.mode == Mode::Procedural || row.kind == Kind::Procedure;
             let spans = if is_whole { std::iter::once(0..row.text.len()).collect() } else { sentences(&row.text) };
             for sentence in spans.into_iter().filter_map(|span| row.text.get(span)) {
-                let own: Vec<String> = words(sentence).collect();
-                let shared = telling.iter().filter(|word| own.contains(word)).count();
+                let own = words.content(sentence);
+                let shared = telling.iter().filter(|word| own.contains(**word)).count();
                 if (shared > 0 || is_whole) && said.insert(own) {
                     found.push((shared, sentence, row.item, &row.key));
                 }
@@ -229,11 +310,31 @@ impl Answer {
     /// # Errors
     /// Those of the reasoner; [`Error::Invalid`] if it cites what is no row.
     pub fn guidance(&self, question: &str, mode: Mode, reasoner: &dyn Reasoner) -> Result<Guidance> {
-        let guidance = reasoner.reason(question, mode, &self.rows)?;
+        self.guidance_within(question, mode, reasoner, None)
+    }
+
+    fn guidance_within(
+        &self,
+        question: &str,
+        mode: Mode,
+        reasoner: &dyn Reasoner,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Guidance> {
+        let guidance = reasoner.reason(&Asked { question, mode, now: self.at.time, snapshot }, &self.rows)?;
         match guidance.cites.iter().find(|id| !self.rows.iter().any(|row| row.item == **id)) {
             Some(id) => Err(Error::Invalid(format!("a guidance cites {id}, which is no row of the answer"))),
             None => Ok(guidance),
         }
+    }
+}
+
+impl Snapshot {
+    /// One guidance out of the rows of an answer of this snapshot, with what the reasoner wants to know of their items.
+    ///
+    /// # Errors
+    /// As [`Answer::guidance`].
+    pub fn guidance(&self, answer: &Answer, question: &str, mode: Mode, reasoner: &dyn Reasoner) -> Result<Guidance> {
+        answer.guidance_within(question, mode, reasoner, Some(self))
     }
 }
 
@@ -256,6 +357,25 @@ mod tests {
         assert_eq!(mode("", "Who founded the studio that made Aurora?"), Mode::Semantic);
         assert_eq!(mode("Navigate the shop.", "What did Joanna recommend?"), Mode::Procedural);
         assert_eq!(mode("", ""), Mode::Semantic);
+        for (question, of) in [
+            ("How long is my daily commute?", Mode::Episodic),
+            ("What degree did I graduate with?", Mode::Episodic),
+            ("Which restaurant did you recommend in Orlando?", Mode::Episodic),
+            ("When did I last visit the dentist?", Mode::Episodic),
+            ("What was the name of the play we saw last weekend?", Mode::Episodic),
+            ("Can you remind me of the job you told me about?", Mode::Episodic),
+            ("Were Scott Derrickson and Ed Wood of the same nationality?", Mode::Semantic),
+            ("Who was the last king of Rome?", Mode::Semantic),
+            ("In which year was the director of Aurora born?", Mode::Semantic),
+            ("The arena where the team plays has how many seats?", Mode::Semantic),
+            ("Star the top five repos", Mode::Procedural),
+            ("Create a new private project", Mode::Procedural),
+            ("Draft an email to the owner", Mode::Procedural),
+            ("Tell me the email of the customer who is the most unhappy", Mode::Procedural),
+            ("How can I cancel order 307?", Mode::Procedural),
+        ] {
+            assert_eq!(mode("", question), of, "{question}");
+        }
     }
 
     #[test]
@@ -263,6 +383,8 @@ mod tests {
         let reply = |word: &str| format!("### Reasoning\nIt asks.\n\n### Memory Type\n\n{word}\n");
         assert_eq!(Mode::parse(&reply("procedural_memory")).unwrap(), Mode::Procedural);
         assert_eq!(Mode::parse(&reply("episodic_memory")).unwrap(), Mode::Episodic);
+        assert_eq!(Mode::parse(&reply("## [episodic_memory]")).unwrap(), Mode::Episodic);
+        assert_eq!(Mode::parse(&reply("**semantic_memory**")).unwrap(), Mode::Semantic);
         for refused in [&reply("both"), "semantic_memory", "", &reply("semantic_memory, surely")] {
             assert!(Mode::parse(refused).is_err(), "{refused}");
         }

@@ -317,6 +317,11 @@ impl RecallBuilder<'_> {
         Ok(recall)
     }
 
+    /// True if it asks for a receipt.
+    pub(crate) fn wants_receipt(&self) -> bool {
+        self.clauses.receipt
+    }
+
     /// The recall, which must not write.
     pub(super) fn reading(&self) -> Result<Recall> {
         if self.clauses.receipt { Err(Error::ReadOnly) } else { self.plan() }

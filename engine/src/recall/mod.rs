@@ -57,7 +57,7 @@ use crate::read::snapshot::Snapshot;
 pub use builder::RecallBuilder;
 use context::Context;
 pub(crate) use context::Steps;
-pub use escalate::{Planner, Roles, UncoveredWords};
+pub use escalate::{Integrator, PageRanker, PlanView, Planner, Roles, UncoveredWords};
 pub(crate) use explain::{describe_reader, explain};
 use group::{Frames, Grouper};
 use holotype_query::plan::Recall;
@@ -81,7 +81,7 @@ pub(crate) fn run(snapshot: &Snapshot, recall: &Recall) -> Result<Answer> {
 }
 
 /// Runs an escalating recall with roles of the caller.
-fn run_with_roles(snapshot: &Snapshot, recall: &Recall, roles: Roles<'_>) -> Result<Answer> {
+pub(crate) fn run_with_roles(snapshot: &Snapshot, recall: &Recall, roles: Roles<'_>) -> Result<Answer> {
     if recall.clauses.escalate.is_none() {
         return Err(crate::Error::Invalid("roles need a recall that escalates".to_owned()));
     }

@@ -17,7 +17,7 @@
 //! 3. All claims are of one version of the extractor: opening derives those of another one again from the log.
 
 use crate::Result;
-use crate::extract::{EXTRACTOR_VERSION, ExtractOptions, Field, extract};
+use crate::extract::{EXTRACTOR_VERSION, ExtractOptions, Field, extract, normalise};
 use crate::model::item::{Attributes, ItemId, Layer};
 use crate::records::record::{FieldValue, ItemRecord};
 use crate::records::tables::{self, ClaimRow};
@@ -50,12 +50,14 @@ fn extracted_claim(item: ItemId, ordinal: usize, name: &str, value: &str) -> Cla
     ClaimRow { number: pseudo_number(ordinal), item: item.0, name, value, global: true, from: Vec::new() }
 }
 
-/// Returns true if two claimed values are equal: the same number, or the same text ignoring case and outer blanks.
+/// Returns true if two claimed values are equal: the same number, the same text ignoring case and outer blanks, or one
+/// value in two notations.
 pub(crate) fn agree(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim(), b.trim());
     match (a.parse::<f64>(), b.parse::<f64>()) {
         (Ok(a), Ok(b)) => a == b,
-        _ => a.to_lowercase() == b.to_lowercase(),
+        // `$1,234.50` is `1234.5 USD`, and a day is the same in any notation.
+        _ => a.to_lowercase() == b.to_lowercase() || normalise(a) == normalise(b),
     }
 }
 

@@ -11,7 +11,7 @@ use holotype_storage::buffered_hasher::BufferedHasher;
 /// The episode of events that are kept as traces. Its pages wait for no summary.
 pub(crate) const EVENTS: &str = "router:events";
 /// The tools of its traces.
-pub(crate) const EVENT_TOOLS: [&str; 3] = ["tiermem.route", "tiermem.label", "tiermem.learn"];
+pub(crate) const EVENT_TOOLS: [&str; 4] = ["tiermem.route", "tiermem.label", "tiermem.learn", "helm.decision"];
 
 /// True if a trace of this tool is an event. Events have no words, so that logging a read changes no score.
 pub(crate) fn is_event(tool: Option<&str>) -> bool {

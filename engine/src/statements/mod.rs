@@ -205,7 +205,9 @@ impl Holotype {
     }
 
     /// Answers a recall of one of this database's snapshots and, with the setting `audit = reads`, logs the read and
-    /// how it was routed (TierMem B.8), as a statement does. [`RecallBuilder::run`] alone writes nothing.
+    /// how it was routed (TierMem B.8), as a statement does. One that asks for a receipt leaves it.
+    /// [`RecallBuilder::run`] alone writes nothing. `replay` of what a model routed asks the router of the database,
+    /// and tells the differences.
     ///
     /// ```
     /// use holotype::query::{EscalateMode, Params};
@@ -225,6 +227,15 @@ impl Holotype {
     /// logged because the database is open read-only.
     pub fn ask(&self, recall: RecallBuilder<'_>, roles: Option<Roles<'_>>) -> Result<Answer> {
         let is_audited = self.audits_reads()?;
+        if recall.wants_receipt() {
+            let mut transaction = self.begin()?;
+            let answer = transaction.recall_with(&recall.plan()?, roles)?;
+            if is_audited {
+                transaction.keep_route(&answer)?;
+            }
+            transaction.commit(Durability::Sync)?;
+            return Ok(answer);
+        }
         let answer = match roles {
             Some(roles) => recall.run_with(roles)?,
             None => recall.run()?,

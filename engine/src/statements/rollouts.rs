@@ -39,7 +39,7 @@ impl Transaction<'_> {
     /// [`Transaction::record`].
     pub fn keep_rollout(&mut self, rollout: &Rollout) -> Result<bool> {
         let numbers = rollout.steps.iter().filter_map(|step| step.scores);
-        let mut numbers = numbers.flat_map(|scores| [scores.s_prev, scores.s_now, scores.log_h]);
+        let mut numbers = numbers.flat_map(|scores| [scores.s_prev, scores.s_now, scores.log_h.unwrap_or(0.0)]);
         if !rollout.reward.is_finite() || numbers.any(|number| !number.is_finite()) {
             let (group, rollout) = (&rollout.group, &rollout.rollout);
             return Err(Error::Invalid(format!(

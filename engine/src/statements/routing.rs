@@ -210,7 +210,8 @@ impl Transaction<'_> {
         })
     }
 
-    fn keep_event(&mut self, tool: &str, event: &Value) -> Result<()> {
+    /// Stages an event.
+    pub(crate) fn keep_event(&mut self, tool: &str, event: &Value) -> Result<()> {
         let mut bytes = vec![MARK];
         bytes.extend_from_slice(event.to_string().as_bytes());
         self.atomically(|transaction| {
@@ -269,7 +270,7 @@ impl Snapshot {
     }
 
     /// The key, the tool and the JSON of each event that was not forgotten.
-    fn kept_events(&self) -> Result<Vec<(String, String, Value)>> {
+    pub(crate) fn kept_events(&self) -> Result<Vec<(String, String, Value)>> {
         let mut events = Vec::new();
         let Some(episode) = self.state.episode_number(EVENTS)? else { return Ok(events) };
         let number = i64::from(episode);

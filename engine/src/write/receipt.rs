@@ -136,6 +136,14 @@ pub(crate) fn replay(snapshot: &Snapshot, id: &str) -> Result<Answer> {
     Ok(answer)
 }
 
+/// The words of the question of a receipt; `None` if it has none, or was forgotten.
+pub(crate) fn words(receipt: &ReceiptRecord) -> Result<Option<String>> {
+    if receipt.statement.is_empty() {
+        return Ok(None);
+    }
+    Ok(question(receipt)?.query.words().map(str::to_owned))
+}
+
 /// The recall of a receipt, with its reader and its commit.
 fn question(receipt: &ReceiptRecord) -> Result<Recall> {
     let script = parse(&receipt.statement).map_err(Error::Query)?;

@@ -121,3 +121,25 @@ fn a_text_without_a_closed_block_has_no_memory() {
     let lone = format!("<memory>{}</memory>", cite(9, "5", ""));
     assert_eq!(verdict(&database(), &lone), ("unresolved pointer".to_owned(), true), "a citation of no sentence");
 }
+
+/// HELM counts characters. Its form was taken for bytes without a word, and cited other text.
+#[test]
+fn offsets_without_a_unit_are_what_is_cited_or_nothing() {
+    let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", Options::default()).unwrap();
+    let mut transaction = database.begin().unwrap();
+    let trace = transaction.record(NewTrace::turn("trip", "Zürich–Genève: 42 €").step(1).key("t")).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    let cite = |span: &str| format!("<memory>It is 42. [[CITE tool=- log=trip step=1 field=text {span}]]</memory>");
+    // Bytes 15 to 19 are `ve: `, characters 15 to 19 `42 €`.
+    assert_eq!(verdict(&database, &cite("start=15 end=19")), ("unresolved pointer".to_owned(), true));
+    assert_eq!(verdict(&database, &cite("start=15 end=19 unit=char")).0, "valid");
+    assert_eq!(verdict(&database, &cite("start=15 end=19 unit=byte")).0, "valid");
+    assert_eq!(verdict(&database, &cite("start=0 end=19")).0, "valid", "all of it, in characters");
+    assert_eq!(verdict(&database, &cite("start=0 end=4")).0, "unresolved pointer", "`Zür` or `Züri`");
+    let mut transaction = database.begin().unwrap();
+    let fact = holotype::NewRecall::fact("It costs 42 €.").from(holotype::Pointer::to_item(trace).quoting("42 €"));
+    transaction.remember(fact).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    let checked = database.snapshot().check_memory(&cite("start=15 end=19"), &[]).unwrap();
+    assert_eq!(checked.sentences[0].cites[0].outcome.as_deref(), Ok("42 €"), "the span that a fact cites");
+}

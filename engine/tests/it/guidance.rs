@@ -5,7 +5,7 @@ use holotype::embed::HashingEmbedder;
 use holotype::query::Params;
 use holotype::structure::{ReflectByWords, Reflection, Reflector};
 use holotype::{
-    Durability, Edge, Extractive, Guidance, Holotype, ItemId, Kind, Mode, NewRecall, NewTrace, Options, Pointer,
+    Asked, Durability, Edge, Extractive, Guidance, Holotype, ItemId, Kind, Mode, NewRecall, NewTrace, Options, Pointer,
     Reasoner, Row, Space, parse_guidance,
 };
 use holotype_storage::vfs::SimVfs;
@@ -51,6 +51,32 @@ fn the_built_in_reasoner_takes_sentences_in_their_own_words() {
     assert_eq!(none, Guidance::default());
 }
 
+/// Table 9 of PlugMem: four sessions speak of weddings in other forms of the word, and one of a meal.
+#[test]
+fn events_are_found_by_stems_and_all_of_them() {
+    let database = database();
+    for (nth, text) in [
+        "I just got back from Rachel's wedding in the city.",
+        "My cousin had a lovely wedding at a vineyard. The food was good.",
+        "Emily's wedding was on a rooftop garden.",
+        "Jen's wedding was at a barn.",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        fact(&database, "e", &format!("w{nth}"), text);
+    }
+    fact(&database, "e", "m", "I had soup.");
+    let question = "How many weddings have I attended in this year?";
+    let answer =
+        ask(&database, "recall 'How many weddings have I attended in this year?' through facts 9 limit 9 lines none");
+    let guidance = answer.guidance(question, Mode::Episodic, &Extractive::default()).unwrap();
+    assert_eq!(guidance.text.matches("wedding").count(), 4, "{}", guidance.text);
+    assert!(!guidance.text.contains("soup") && !guidance.text.contains("food"), "{}", guidance.text);
+    let bride = answer.guidance("What is the name of the bride?", Mode::Semantic, &Extractive::default()).unwrap();
+    assert_eq!(bride, Guidance::default(), "stop words are no reason: {}", bride.text);
+}
+
 #[test]
 fn procedures_come_whole() {
     let database = database();
@@ -78,9 +104,12 @@ fn replies_of_reasoners_cite_rows_or_are_refused() {
     assert!(parse(good, Mode::Procedural).is_err());
     assert!(parse("Quillan Ro", Mode::Semantic).is_err());
     assert!(parse(&good.replace("[f1]", "[f2]"), Mode::Semantic).is_err());
+    // Elements of a page, as agents on the web write them, are no citations.
+    let typed = "### Final Information\ntype [1913] [usb hub] [1], as [f1] says";
+    assert_eq!(parse(typed, Mode::Procedural).unwrap().cites, [id]);
     struct Invents;
     impl Reasoner for Invents {
-        fn reason(&self, _: &str, _: Mode, _: &[Row]) -> holotype::Result<Guidance> {
+        fn reason(&self, _: &Asked<'_>, _: &[Row]) -> holotype::Result<Guidance> {
             Ok(Guidance { text: "so it is".to_owned(), cites: vec![ItemId(0)] })
         }
     }

@@ -99,7 +99,7 @@ fn claims_of_one_item_are_found_again_whatever_was_claimed_between() {
         lines += &claim("a", &name, &format!("v{}", at / 2));
     }
     let database = Holotype::create_on(Arc::new(SimVfs::new()), "/db", Options::default()).unwrap();
-    let mut import = || import(&database, "lines", lines.as_bytes(), None, &Default::default(), &mut |_| {}).unwrap();
+    let import = || import(&database, "lines", lines.as_bytes(), None, &Default::default(), &mut |_| {}).unwrap();
     let first = import();
     assert!(first.known > 0 && first.added > 300, "{first:?}");
     assert_eq!((import().added, database.snapshot().stats().unwrap().claims), (0, first.added - 2));

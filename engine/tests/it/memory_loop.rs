@@ -70,7 +70,8 @@ fn the_heuristic_reads_when_asked_writes_always_consolidates_at_times_and_prunes
             assert!(memory.evidence.receipt.is_some());
         }
     }
-    assert_eq!(decided, ["W", "W", "WC", "W", "RW", "WC", "W", "WP", "WC"]);
+    // The trace of the step counts: no step ends over the limit, unless what is over it is evidence.
+    assert_eq!(decided, ["W", "W", "WC", "W", "RW", "WC", "WP", "WP", "WCP"]);
     let snapshot = database.snapshot();
     let active = |layer| {
         (0..snapshot.len())
@@ -113,7 +114,51 @@ fn what_the_limits_do_not_allow_is_refused() {
     assert!(outcome.pruned.is_some());
     let error = memory.step(Step { observation: Some(NewTrace::turn("hotel", "x")), request: None }, None).unwrap_err();
     assert!(error.to_string().contains("episode 'hotel'"), "{error}");
-    assert_eq!(database.snapshot().len(), 0);
+    let snapshot = database.snapshot();
+    assert_eq!((snapshot.decisions("trip").unwrap().len(), snapshot.len()), (8, 8), "events of decisions, and no item");
+}
+
+/// HELM observes, then reads. A read from the step before called a price of 299 steps ago fresh, and an audit agreed.
+#[test]
+fn a_step_that_observes_reads_from_there() {
+    let database = database();
+    let mut memory = MemoryLoop::new(&database, "trip", HeuristicController::default());
+    memory.step(observed(1, "UA123 price=$280"), None).unwrap();
+    let step = Step { request: Some("price of UA123".to_owned()), ..observed(300, "The hotel is booked.") };
+    let read = memory.step(step, None).unwrap().memory.unwrap();
+    assert_eq!(read.evidence.at.step, Some(300));
+    assert_eq!(read.refresh().map(|refresh| refresh.last_step), Some(Some(1)));
+    let audit = database.snapshot().audit(&["trip"], &[]).unwrap();
+    assert_eq!(audit.get("epierr_recalls"), Some(1.0));
+}
+
+/// Three loops over one episode, as after two restarts, had three times the consolidations.
+#[test]
+fn limits_of_an_episode_survive_a_restart_and_decisions_are_events() {
+    let database = database();
+    let mut done = 0;
+    for restart in 0..3 {
+        let mut controller = Fixed::new(&[Operation::Write, Operation::Consolidate]);
+        let mut memory = MemoryLoop::new(&database, "trip", &mut controller);
+        for step in 0..3 {
+            let outcome = memory.step(observed(10 * restart + step, "UA123 price=$450"), None).unwrap();
+            done += u32::from(outcome.consolidated.is_some());
+        }
+    }
+    assert_eq!(done, 5);
+    let decided = database.snapshot().decisions("trip").unwrap();
+    assert_eq!(decided.len(), 9);
+    let last = &decided[8];
+    assert_eq!(
+        (last.done.as_slice(), last.refused.as_slice()),
+        (&[Operation::Write][..], &[Operation::Consolidate][..])
+    );
+    assert_eq!((last.consolidations_left, last.observed, last.asked), (0, true, false));
+    assert!(last.written.is_some() && last.items[0] == 9, "{last:?}");
+    assert_eq!(database.snapshot().decisions("other").unwrap(), []);
+    // No recall finds an event.
+    let found = database.snapshot().recall("CONSOLIDATE operations trip").run().unwrap();
+    assert!(found.rows.iter().all(|row| row.text.starts_with("UA123")), "{:?}", found.rows);
 }
 
 #[test]

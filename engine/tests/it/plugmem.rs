@@ -4,7 +4,8 @@ use holotype::answer::{Output, Table};
 use holotype::embed::HashingEmbedder;
 use holotype::query::Params;
 use holotype::structure::{
-    AsStated, ExtractedFact, Extractor, MergeByWords, Procedure, ProcedureWriter, Roles, Step, Trajectory,
+    AsStated, Extracted, ExtractedFact, Extractor, MergeByWords, Procedure, ProcedureWriter, Roles, Step, Trajectory,
+    Unit,
 };
 use holotype::time::FixedClock;
 use holotype::{
@@ -116,30 +117,80 @@ fn alike_intents_are_one_and_solve_what_both_solved() {
 }
 
 #[test]
-fn what_breaks_a_limit_leaves_nothing_behind() {
+fn what_breaks_a_limit_is_left_out_and_reported() {
     struct TooMany;
     impl Extractor for TooMany {
-        fn facts(&self, unit: &str) -> holotype::Result<Vec<ExtractedFact>> {
-            Ok(vec![ExtractedFact { text: "A fact.".to_owned(), span: 0..unit.len(), ..ExtractedFact::default() }; 11])
+        fn facts(&self, unit: &Unit<'_>) -> holotype::Result<Extracted> {
+            let fact =
+                ExtractedFact { text: "A fact.".to_owned(), span: 0..unit.text.len(), ..ExtractedFact::default() };
+            Ok(vec![fact; 11].into())
         }
     }
     struct Boasts;
     impl ProcedureWriter for Boasts {
         fn procedure(&self, _: &str, _: &[Step]) -> holotype::Result<Option<Procedure>> {
-            Ok(Some(Procedure { text: "win".to_owned(), return_score: Some(11) }))
+            Ok(Some(Procedure { text: "win".to_owned(), return_score: Some(11), intent: None }))
+        }
+    }
+    struct Breaks;
+    impl Extractor for Breaks {
+        fn facts(&self, _: &Unit<'_>) -> holotype::Result<Extracted> {
+            Err(holotype::Error::Invalid("no connection".to_owned()))
         }
     }
     let database = database();
     let mut transaction = database.begin().unwrap();
-    let roles = Roles { extractor: &TooMany, standardiser: &AsStated, ..Roles::default() };
-    assert!(transaction.create(&shopping(), &roles).unwrap_err().to_string().contains("11 facts"));
-    let roles = Roles { procedures: &Boasts, ..Roles::default() };
-    assert!(transaction.create(&shopping(), &roles).unwrap_err().to_string().contains("1 to 10"));
+    let roles = Roles { extractor: &Breaks, ..Roles::default() };
+    assert!(transaction.create(&shopping(), &roles).unwrap_err().to_string().contains("no connection"));
     let mut wild = shopping();
     wild.steps[1].reward = Some(f32::NAN);
     assert!(transaction.create(&wild, &Roles::default()).is_err());
     assert!(transaction.create(&Trajectory::default(), &Roles::default()).is_err());
-    assert!(transaction.is_empty());
+    assert!(transaction.is_empty(), "what was refused left nothing behind");
+    let roles = Roles { extractor: &TooMany, standardiser: &AsStated, procedures: &Boasts, ..Roles::default() };
+    let created = transaction.create(&shopping(), &roles).unwrap();
+    assert_eq!((created.traces.len(), created.facts.len(), created.procedures.len()), (3, 30, 2));
+    assert!(created.notes.iter().any(|note| note.contains("at most 10 facts")), "{:?}", created.notes);
+    assert!(created.notes.iter().any(|note| note.contains("1 to 10, not 11")), "{:?}", created.notes);
+    assert_eq!(transaction.attributes(created.procedures[0]).unwrap().return_score, None);
+}
+
+/// A session of LongMemEval: what the assistant said is known afterwards, when and by whom, and nothing poses as a
+/// procedure.
+#[test]
+fn a_conversation_keeps_dates_and_speakers_and_what_the_assistant_said() {
+    let database = database();
+    let step = Step { source: Some("user".to_owned()), ..Step::new("I was at a wedding in Oslo. Where shall I eat?") };
+    let step = step.speaker("Ann").time(CLOCK - DAY).action("Try the restaurant Maaemo. It opens at 18:00.");
+    let trajectory = Trajectory { episode: "chat".to_owned(), goal: String::new(), steps: vec![step] };
+    let created = database.structure(&trajectory, &Roles::default(), Durability::None).unwrap();
+    assert_eq!((created.facts.len(), created.procedures.len(), created.intents.len()), (4, 0, 0));
+    let snapshot = database.snapshot();
+    let trace = snapshot.item(created.traces[0]).unwrap().attributes;
+    assert_eq!((trace.speaker.as_deref(), trace.time), (Some("Ann"), Some(CLOCK - DAY)));
+    let said = snapshot.item(created.facts[2]).unwrap();
+    assert_eq!(said.content.text(), "Try the restaurant Maaemo.");
+    assert_eq!(said.attributes.source, Some(holotype::Source::Assistant));
+    assert_eq!(snapshot.item(created.facts[0]).unwrap().attributes.source, Some(holotype::Source::User));
+    assert_eq!(snapshot.citations(created.facts[2]).unwrap()[0].field, "action");
+    assert_eq!(said.attributes.time, Some(CLOCK - DAY), "inherited");
+    // With a goal, an action is an action.
+    let mut shop = shopping();
+    shop.episode = "shop-9".to_owned();
+    assert_eq!(database.structure(&shop, &Roles::default(), Durability::None).unwrap().facts.len(), 5);
+}
+
+#[test]
+fn ids_of_page_elements_are_no_concepts() {
+    let database = database();
+    let step = Step::new("[1490] button Sort. [1913] textbox. In 1913 Lumora was founded.").action("click [1490]");
+    let trajectory = Trajectory { episode: "web".to_owned(), goal: "sort".to_owned(), steps: vec![step] };
+    let created = database.structure(&trajectory, &Roles::default(), Durability::None).unwrap();
+    let snapshot = database.snapshot();
+    let names: Vec<String> =
+        created.concepts.iter().map(|id| snapshot.item(*id).unwrap().content.text().to_owned()).collect();
+    assert!(!names.iter().any(|name| name.contains("1490")), "{names:?}");
+    assert!(names.iter().any(|name| name == "1913"), "the year is one: {names:?}");
 }
 
 #[test]
@@ -168,9 +219,10 @@ fn only_procedures_have_a_return_score() {
 /// Every unit is one fact with the concepts that it names after colons.
 struct Tagged;
 impl Extractor for Tagged {
-    fn facts(&self, unit: &str) -> holotype::Result<Vec<ExtractedFact>> {
+    fn facts(&self, unit: &Unit<'_>) -> holotype::Result<Extracted> {
+        let unit = unit.text;
         let concepts = unit.split(':').skip(1).map(|name| name.trim().to_owned()).collect();
-        Ok(vec![ExtractedFact { text: unit.to_owned(), span: 0..unit.len(), concepts, vector: None }])
+        Ok(vec![ExtractedFact { text: unit.to_owned(), span: 0..unit.len(), concepts, vector: None }].into())
     }
 }
 

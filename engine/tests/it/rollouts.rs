@@ -153,7 +153,7 @@ fn exported_rollouts_have_credit_and_nothing_that_was_forgotten() {
 
 #[test]
 fn scores_of_two_templates_do_not_mix() {
-    let scores = Scores { s_prev: -2.0, s_now: -1.0, log_h: -1.0 };
+    let scores = Scores { s_prev: -2.0, s_now: -1.0, log_h: Some(-1.0) };
     let write = |rollout, template| Write { template, ..Write::new("g", rollout, 0, scores).reward(1.0) };
     let mixed = [write("a", Some("himpo-1:1")), write("b", None), write("c", Some("himpo-1:2"))];
     let refused = credit(&mixed, &CreditOptions::default()).unwrap_err();

@@ -149,13 +149,13 @@ fn a_router_that_fails_or_talks_nonsense_escalates() {
     let snapshot = database.snapshot();
     let ask = |router: &dyn Router| {
         let recall = snapshot.recall("ferry to Naxos").escalate(EscalateMode::Auto);
-        recall.run_with(Roles { router, planner: &UncoveredWords }).unwrap().escalation.unwrap().router
+        recall.run_with(Roles::new(router, &UncoveredWords)).unwrap().escalation.unwrap().router
     };
     assert_eq!(ask(&ModelRouter(|_: &str, _: &[&str]| Ok(r#"{"action":"S"}"#.to_owned()))).action, Action::Answer);
     assert_eq!(ask(&ModelRouter(|_: &str, _: &[&str]| Ok("I think S".to_owned()))).action, Action::Escalate);
     let failed = ask(&ModelRouter(|_: &str, _: &[&str]| Err("no reply".to_owned())));
     assert_eq!((failed.action, failed.failure.as_deref()), (Action::Escalate, Some("no reply")));
-    let without = snapshot.recall("x").run_with(Roles { router: &LinearRouter::default(), planner: &UncoveredWords });
+    let without = snapshot.recall("x").run_with(Roles::new(&LinearRouter::default(), &UncoveredWords));
     assert!(matches!(without, Err(Error::Invalid(_))));
 }
 

@@ -5,10 +5,10 @@ use super::Model;
 use crate::failure::Failure;
 use crate::prompts::Role;
 use crate::reply::{self, Members};
-use holotype::Planner;
 use holotype::answer::Command;
 use holotype::router::{Action, Router, Signals, parse_action};
 use holotype::write_back::{QuoteError, find_quote};
+use holotype::{Integrator, PageRanker, PlanView, Planner};
 use serde_json::{Value, json};
 
 /// The longest search that a planner may ask for, in characters.
@@ -34,33 +34,51 @@ fn action(reply: &str) -> Result<Action, Failure> {
 }
 
 impl Planner for Model {
-    fn next(&self, question: &str, uncovered: &[&str], history: &[Command]) -> Result<Option<String>, String> {
-        let searched: Vec<&str> = history
-            .iter()
-            .map(|command| match command {
-                Command::Summaries(text) | Command::Pages(text) => text.as_str(),
-            })
-            .collect();
-        let inputs = json!({"question": question, "uncovered_words": uncovered, "already_searched": searched});
+    fn next(&self, view: &PlanView<'_>) -> Result<Vec<Command>, String> {
+        let command = |command: &Command| match command {
+            Command::Summaries(text) => json!({"summaries": text}),
+            Command::Pages(text) => json!({"pages": text}),
+        };
+        let inputs = json!({
+            "question": view.question,
+            "facts": view.facts.iter().map(|fact| fact.text.as_str()).collect::<Vec<_>>(),
+            "coverage": view.coverage,
+            "uncovered_words": view.uncovered,
+            "already_searched": view.history.iter().map(command).collect::<Value>(),
+        });
         self.ask(Role::Planner, &inputs).and_then(|reply| plan(&reply)).map_err(|failure| failure.to_string())
     }
 }
 
-/// The next search, or `None` for DONE.
-fn plan(reply: &str) -> Result<Option<String>, Failure> {
+/// The next searches; none for DONE.
+fn plan(reply: &str) -> Result<Vec<Command>, Failure> {
     let mut members = Members::of(reply)?;
     let decision = members.stated("decision")?;
-    let query = members.text("query")?;
-    let search = match (decision.as_str(), query) {
-        ("DONE", None) => None,
-        ("SEARCH", Some(query)) if query.chars().count() <= LONGEST_SEARCH => Some(query),
-        ("SEARCH", Some(_)) => {
-            return Err(members.refused(format!("asks for a search of more than {LONGEST_SEARCH} characters")));
-        }
-        _ => return Err(members.refused("is neither DONE nor SEARCH with a query")),
-    };
+    let (summaries, pages) = (members.text("summaries")?, members.text("pages")?);
+    if [&summaries, &pages].into_iter().flatten().any(|text| text.chars().count() > LONGEST_SEARCH) {
+        return Err(members.refused(format!("asks for a search of more than {LONGEST_SEARCH} characters")));
+    }
+    let commands: Vec<Command> =
+        summaries.map(Command::Summaries).into_iter().chain(pages.map(Command::Pages)).collect();
+    if !matches!((decision.as_str(), commands.is_empty()), ("DONE", true) | ("SEARCH", false)) {
+        return Err(members.refused("is neither DONE nor SEARCH with a text for `summaries`, `pages` or both"));
+    }
     members.end()?;
-    Ok(search)
+    Ok(commands)
+}
+
+impl Integrator for Model {
+    fn integrate(&self, question: &str, pages: &[&str]) -> Result<Vec<(String, String)>, String> {
+        let inputs = json!({"question": question, "pages": pages});
+        let reply = self.ask(Role::Integrator, &inputs);
+        reply.and_then(|reply| stated_findings(&reply)).map_err(|failure| failure.to_string())
+    }
+}
+
+impl PageRanker for Model {
+    fn rank(&self, question: &str, pages: &[&str]) -> Result<Vec<usize>, String> {
+        self.rerank(question, pages).map_err(|failure| failure.to_string())
+    }
 }
 
 /// Something found in pages that helps to answer a question (TierMem Figure 7).
@@ -171,9 +189,11 @@ mod tests {
 
     #[test]
     fn plans_are_done_or_a_search() {
-        assert_eq!(plan(r#"{"decision": "DONE"}"#).unwrap(), None);
-        assert_eq!(plan(r#"{"decision": "DONE", "query": null}"#).unwrap(), None);
-        assert_eq!(plan(r#"{"decision": "SEARCH", "query": " pier "}"#).unwrap().as_deref(), Some("pier"));
+        assert_eq!(plan(r#"{"decision": "DONE"}"#).unwrap(), []);
+        assert_eq!(plan(r#"{"decision": "DONE", "pages": null}"#).unwrap(), []);
+        let both = plan(r#"{"decision": "SEARCH", "summaries": "where is the pier", "pages": " pier "}"#).unwrap();
+        assert_eq!(both, [Command::Summaries("where is the pier".to_owned()), Command::Pages("pier".to_owned())]);
+        assert_eq!(plan(r#"{"decision": "SEARCH", "pages": "pier"}"#).unwrap().len(), 1);
         let long = format!(r#"{{"decision": "SEARCH", "query": "{}"}}"#, "x".repeat(LONGEST_SEARCH + 1));
         for reply in [
             "DONE",

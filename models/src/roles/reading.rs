@@ -3,10 +3,12 @@
 use super::Model;
 use crate::prompts::Role;
 use crate::reply;
+use holotype::answer::Line;
 use holotype::{
-    Guidance, HopController, HopDecision, HopView, Mode, ModeChooser, Reasoner, Result, Row, parse_guidance,
+    Asked, Guidance, HopController, HopDecision, HopView, Mode, ModeChooser, Reasoner, Result, Row, Status,
+    parse_guidance, time,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 impl HopController for Model {
     fn decide(&self, view: &HopView<'_>) -> Result<HopDecision> {
@@ -33,19 +35,41 @@ impl ModeChooser for Model {
 
 impl Reasoner for Model {
     /// Rows without one are no question for a model: their guidance is empty.
-    fn reason(&self, question: &str, mode: Mode, rows: &[Row]) -> Result<Guidance> {
+    fn reason(&self, asked: &Asked<'_>, rows: &[Row]) -> Result<Guidance> {
         if rows.is_empty() {
             return Ok(Guidance::default());
         }
-        let role = match mode {
+        let role = match asked.mode {
             Mode::Episodic => Role::ReasonerEpisodic,
             Mode::Semantic => Role::ReasonerSemantic,
             Mode::Procedural => Role::ReasonerProcedural,
         };
-        let row = |row: &Row| json!({"key": row.key, "text": row.text});
-        let inputs = json!({"question": question, "information": rows.iter().map(row).collect::<Value>()});
-        parse_guidance(&self.ask(role, &inputs)?, mode, rows)
+        let information: Value = rows.iter().map(|row| piece(asked, row)).collect::<Result<_>>()?;
+        let now = asked.now.map(time::format);
+        let inputs = json!({"question": asked.question, "current_time": now, "information": information});
+        parse_guidance(&self.ask(role, &inputs)?, asked.mode, rows)
     }
+}
+
+/// A row as a reasoner sees it: its text, when and by whom it was said, what was done then, and how well it worked.
+fn piece(asked: &Asked<'_>, row: &Row) -> Result<Value> {
+    let mut piece = Map::new();
+    let mut put = |name: &str, value: Option<Value>| drop(value.map(|value| piece.insert(name.to_owned(), value)));
+    put("key", Some(json!(row.key)));
+    put("time", row.time.map(|micros| json!(time::format(micros))));
+    put("speaker", row.speaker.as_ref().map(|speaker| json!(speaker)));
+    put("episode", row.episode.as_ref().map(|episode| json!(episode)));
+    put("status", row.status.filter(|status| *status != Status::Unknown).map(|status| json!(status.as_str())));
+    put("text", Some(json!(row.text)));
+    if let Some(item) = asked.snapshot.map(|snapshot| snapshot.item(row.item)).transpose()? {
+        for name in ["state", "action"] {
+            put(name, item.content.field_text(name).map(|text| json!(text)));
+        }
+        put("return_score", item.attributes.return_score.map(|score| json!(score)));
+    }
+    let line = |line: &Line| json!({"key": line.key, "when": line.label, "text": line.text});
+    put("related", (!row.lines.is_empty()).then(|| row.lines.iter().map(line).collect()));
+    Ok(Value::Object(piece))
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! The roles that structure and merge (PlugMem C.1, C.2, C.5, F).
 //!
-//! A step keeps what it states: a model only adds what is missing.
+//! A step keeps what it states: a model only adds what is missing. A fact without a quote that stands in its text is
+//! left out and named; a return score that is no whole number from 1 to 10 is none.
 
 use super::Model;
 use crate::failure::Failure;
 use crate::prompts::Role;
 use crate::reply::{self, Members};
-use holotype::Error;
 use holotype::structure::{
-    ExtractedFact, Extractor, FactMerger, IntentMerger, MergedFact, Procedure, ProcedureWriter, Reflection, Reflector,
-    Standardiser, Step,
+    Extracted, ExtractedFact, Extractor, FactMerger, IntentMerger, MergedFact, Procedure, ProcedureWriter, Reflection,
+    Reflector, Standardiser, Step, Unit,
 };
 use holotype::write_back::find_quote;
+use holotype::{Error, time};
 use serde_json::{Value, json};
 use std::ops::Range;
 
@@ -30,12 +31,13 @@ impl Standardiser for Model {
             "previous_state": before.and_then(|before| before.state.as_deref()),
             "previous_subgoal": before.and_then(|before| before.subgoal.as_deref()),
             "previous_action": before.and_then(|before| before.action.as_deref()),
+            "time": step.time.map(time::format),
+            "speaker": step.speaker,
             "observation": step.observation,
             "action": step.action,
             "next_observation": steps.get(at + 1).map(|next| next.observation.as_str()),
         });
-        let reply = self.ask(Role::Standardiser, &inputs)?;
-        Ok(completed(&reply, step)?)
+        Ok(self.read(Role::Standardiser, inputs, |reply| completed(reply, step.clone()))?)
     }
 }
 
@@ -90,36 +92,42 @@ fn segments(reply: &str, count: usize) -> Result<Vec<Range<usize>>, Failure> {
 }
 
 impl Extractor for Model {
-    fn facts(&self, unit: &str) -> holotype::Result<Vec<ExtractedFact>> {
-        let reply = self.ask(Role::Extractor, &json!({"text": unit}))?;
-        Ok(facts(&reply, unit)?)
+    fn facts(&self, unit: &Unit<'_>) -> holotype::Result<Extracted> {
+        let inputs = json!({"text": unit.text, "time": unit.time.map(time::format), "speaker": unit.speaker});
+        Ok(self.read(Role::Extractor, inputs, |reply| facts(reply, unit.text))?)
     }
 }
 
-/// The facts of a reply. A quote that the unit does not contain refuses all of them.
-fn facts(reply: &str, unit: &str) -> Result<Vec<ExtractedFact>, Failure> {
+/// The facts of a reply. One without a statement, or with a quote that the unit does not contain, is left out.
+fn facts(reply: &str, unit: &str) -> Result<Extracted, Failure> {
     let mut members = Members::of(reply)?;
-    let mut facts = Vec::new();
+    let mut found = Extracted::default();
     for value in members.list("facts")? {
-        let mut fact = members.inner(value, "facts")?;
-        let (text, quote) = (fact.stated("statement")?, fact.stated("quote")?);
-        let span = find_quote(unit, &quote).map_err(|why| fact.refused(format!("quotes {quote:?}: the text {why}")))?;
-        let mut concepts: Vec<String> = Vec::new();
-        for concept in fact.list("concepts")? {
-            let name = concept.as_str().map(str::trim).filter(|name| !name.is_empty());
-            let name = name.ok_or_else(|| fact.refused("has a concept that is no text"))?;
-            if !concepts.iter().any(|known| known == name) {
-                concepts.push(name.to_owned());
-            }
+        match fact(members.inner(value, "facts"), unit) {
+            Ok(fact) => found.facts.push(fact),
+            Err(Failure::Reply { reason, .. }) => found.dropped.push(format!("a fact is left out: the reply {reason}")),
+            Err(failure) => return Err(failure),
         }
-        if concepts.len() > MOST_CONCEPTS {
-            return Err(fact.refused(format!("has a fact of more than {MOST_CONCEPTS} concepts")));
-        }
-        fact.end()?;
-        facts.push(ExtractedFact { text, span, concepts, vector: None });
     }
     members.end()?;
-    Ok(facts)
+    Ok(found)
+}
+
+fn fact(members: Result<Members<'_>, Failure>, unit: &str) -> Result<ExtractedFact, Failure> {
+    let mut fact = members?;
+    let (text, quote) = (fact.stated("statement")?, fact.stated("quote")?);
+    let span = find_quote(unit, &quote).map_err(|why| fact.refused(format!("quotes {quote:?}: the text {why}")))?;
+    let mut concepts: Vec<String> = Vec::new();
+    for concept in fact.list("concepts")? {
+        let name = concept.as_str().map(str::trim).filter(|name| name.chars().any(char::is_alphanumeric));
+        let name = name.ok_or_else(|| fact.refused("has a concept that is no text"))?;
+        if !concepts.iter().any(|known| known == name) {
+            concepts.push(name.to_owned());
+        }
+    }
+    concepts.truncate(MOST_CONCEPTS);
+    fact.end()?;
+    Ok(ExtractedFact { text, span, concepts, vector: None })
 }
 
 impl ProcedureWriter for Model {
@@ -129,28 +137,24 @@ impl ProcedureWriter for Model {
             json!({"state": state, "observation": observation, "action": action, "reward": reward})
         };
         let inputs = json!({"subgoal": subgoal, "steps": steps.iter().map(step).collect::<Value>()});
-        let reply = self.ask(Role::ProcedureWriter, &inputs)?;
-        Ok(procedure(&reply)?)
+        Ok(self.read(Role::ProcedureWriter, inputs, procedure)?)
     }
 }
 
 /// The procedure of a reply.
 fn procedure(reply: &str) -> Result<Option<Procedure>, Failure> {
     let mut members = Members::of(reply)?;
-    let text = members.text("procedure")?;
-    let score = members.number("return_score", 1.0, 10.0)?;
-    if score.is_some_and(|score| score.fract() != 0.0) {
-        return Err(members.refused("has a `return_score` that is no whole number"));
-    }
+    let (text, intent) = (members.text("procedure")?, members.text("intent")?);
+    let score = members.take("return_score");
+    let score = score.and_then(|score| score.as_f64()).filter(|score| (1.0..=10.0).contains(score));
     members.end()?;
-    // A whole number from 1 to 10.
-    Ok(text.map(|text| Procedure { text, return_score: score.map(|score| score as u8) }))
+    let return_score = score.filter(|score| score.fract() == 0.0).map(|score| score as u8);
+    Ok(text.map(|text| Procedure { text, return_score, intent }))
 }
 
 impl IntentMerger for Model {
     fn merge(&self, earlier: &str, later: &str) -> holotype::Result<String> {
-        let reply = self.ask(Role::IntentMerger, &json!({"earlier": earlier, "later": later}))?;
-        Ok(intent(&reply)?)
+        Ok(self.read(Role::IntentMerger, json!({"earlier": earlier, "later": later}), intent)?)
     }
 }
 
@@ -227,31 +231,36 @@ mod tests {
         let unit = "Ada Byron met Babbage. She wrote the first program.";
         let reply = r#"{"facts": [{"statement": "Ada Byron wrote the first program.",
             "quote": "she wrote  the first program", "concepts": ["Ada Byron", "program", "program"]}]}"#;
-        let found = facts(reply, unit).unwrap();
+        let found = facts(reply, unit).unwrap().facts;
         assert_eq!(&unit[found[0].span.clone()], "She wrote the first program");
         assert_eq!(found[0].concepts, ["Ada Byron", "program"]);
-        assert_eq!(facts(r#"{"facts": []}"#, unit).unwrap(), []);
-        for reply in [
-            r#"{"facts": [{"statement": "x", "quote": "She wrote a poem", "concepts": []}]}"#,
-            r#"{"facts": [{"statement": "x", "quote": "", "concepts": []}]}"#,
-            r#"{"facts": [{"statement": "x", "quote": "met Babbage", "concepts": [1]}]}"#,
-            r#"{"facts": [{"statement": "x", "quote": "met Babbage"}]}"#,
-            r#"{"facts": [{"statement": "x", "quote": "met Babbage", "concepts": [], "start": 3}]}"#,
-            r#"{"facts": ["x"]}"#,
-            r#"{"facts": {}}"#,
+        assert_eq!(facts(r#"{"facts": []}"#, unit).unwrap(), Extracted::default());
+        for wrong in [
+            r#"{"statement": "x", "quote": "She wrote a poem", "concepts": []}"#,
+            r#"{"statement": "x", "quote": "", "concepts": []}"#,
+            r#"{"statement": "x", "quote": "met Babbage", "concepts": [1]}"#,
+            r#"{"statement": "x", "quote": "met Babbage"}"#,
+            r#"{"statement": "x", "quote": "met Babbage", "concepts": [], "start": 3}"#,
+            r#""x""#,
         ] {
-            assert!(facts(reply, unit).is_err(), "{reply}");
+            let right = r#"{"statement": "Ada met Babbage.", "quote": "met Babbage", "concepts": []}"#;
+            let found = facts(&format!(r#"{{"facts": [{wrong}, {right}]}}"#), unit).unwrap();
+            assert_eq!((found.facts.len(), found.dropped.len()), (1, 1), "{wrong}");
         }
+        assert!(facts(r#"{"facts": {}}"#, unit).is_err());
     }
 
     #[test]
     fn a_procedure_has_a_score_from_1_to_10_or_none() {
         let read = |reply: &str| procedure(reply).unwrap();
-        let written = Procedure { text: "Sort first.".to_owned(), return_score: Some(8) };
-        assert_eq!(read(r#"{"procedure": "Sort first.", "return_score": 8}"#), Some(written));
+        let written =
+            Procedure { text: "Sort first.".to_owned(), return_score: Some(8), intent: Some("sort a list".to_owned()) };
+        let reply = r#"{"intent": "sort a list", "procedure": "Sort first.", "return_score": 8}"#;
+        assert_eq!(read(reply), Some(written));
         assert_eq!(read(r#"{"procedure": null, "return_score": null}"#), None);
         for score in ["0", "11", "7.5", "\"8\"", "-1"] {
-            assert!(procedure(&format!(r#"{{"procedure": "x", "return_score": {score}}}"#)).is_err(), "{score}");
+            let found = read(&format!(r#"{{"procedure": "x", "return_score": {score}}}"#)).unwrap();
+            assert_eq!(found.return_score, None, "{score}");
         }
         assert_eq!(intent(r#"{"intent": "buy a lamp"}"#).unwrap(), "buy a lamp");
         assert!(intent(r#"{"intent": ""}"#).is_err());
@@ -264,8 +273,9 @@ mod tests {
             let _ = segments(&reply, 3);
             let _ = procedure(&json!({"procedure": reply, "return_score": number}).to_string());
             let quoted = json!({"facts": [{"statement": reply, "quote": unit, "concepts": [reply]}]}).to_string();
-            if let Ok(facts) = facts(&quoted, &unit) {
-                prop_assert!(facts.iter().all(|fact| unit.get(fact.span.clone()).is_some_and(|text| !text.is_empty())));
+            if let Ok(found) = facts(&quoted, &unit) {
+                let is_there = |fact: &ExtractedFact| unit.get(fact.span.clone()).is_some_and(|text| !text.is_empty());
+                prop_assert!(found.facts.iter().all(is_there));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::prompts::Role;
 use crate::reply::Members;
 use holotype::embed::Embedder;
-use holotype::{Durability, Holotype, Kind, NewRecall, Pointer, Result, Verdict};
+use holotype::{Durability, EpisodeChange, Holotype, Kind, NewRecall, Pointer, Result, Verdict};
 use serde_json::json;
 
 /// The outcome of summarising what is due.
@@ -29,8 +29,9 @@ impl Model {
         summary(&self.ask(Role::Summariser, &json!({"page": page}))?)
     }
 
-    /// Summarises closed pages that are due, at most so many, the oldest first. Open pages wait until their episode is
-    /// closed. Each summary is a commit of its own, and the writer's lock is free while the model is asked.
+    /// Summarises pages that are due, at most so many, the oldest first. The open page of an episode that is closed or
+    /// dead is closed before; a dead episode is closed with it, and a later trace is recorded in it all the same. Each
+    /// summary is a commit of its own, and the writer's lock is free while the model is asked.
     ///
     /// # Errors
     /// Those of the database. What a model does wrong is in [`Summaries::failed`].
@@ -42,7 +43,16 @@ impl Model {
         most: usize,
     ) -> Result<Summaries> {
         let mut done = Summaries::default();
-        let due = database.snapshot().pages_due()?;
+        let mut due = database.snapshot().pages_due()?;
+        let open: Vec<String> = due.iter().filter(|page| page.key.is_none()).map(|page| page.episode.clone()).collect();
+        if !open.is_empty() {
+            let mut transaction = database.begin()?;
+            for episode in open {
+                transaction.episode(&episode, EpisodeChange { open: Some(false), ..EpisodeChange::default() })?;
+            }
+            transaction.commit(durability)?;
+            due = database.snapshot().pages_due()?;
+        }
         for key in due.into_iter().filter_map(|page| page.key).take(most) {
             let page = database.snapshot().page(&key)?;
             // Bytes that are not those that were written are no ground for a summary.

@@ -58,7 +58,7 @@ fn asked(database: &Holotype, roles: Roles<'_>) -> Answer {
 }
 
 fn judged(database: &Holotype, judge: &Model) -> (Action, Option<String>, Answer) {
-    let answer = asked(database, Roles { router: judge, planner: &UncoveredWords });
+    let answer = asked(database, Roles::new(judge, &UncoveredWords));
     let routing = answer.escalation.as_ref().unwrap().router.clone();
     (routing.action, routing.failure, answer)
 }
@@ -120,16 +120,17 @@ fn the_planner_names_the_next_search_and_garbage_means_done() {
     let always = |planner: &Model| -> Vec<String> {
         let snapshot = database.snapshot();
         let asked = snapshot.recall("walked beach").escalate(EscalateMode::Always);
-        let answer = asked.run_with(Roles { router: &LinearRouter::default(), planner }).unwrap();
+        let answer = asked.run_with(Roles::new(&LinearRouter::default(), planner)).unwrap();
         let rounds = answer.escalation.unwrap().rounds;
         rounds.iter().flat_map(|round| &round.commands).map(|command| format!("{command:?}")).collect()
     };
     let server = Server::script(vec![
-        Act::says(r#"{"decision": "SEARCH", "query": "ferry deck"}"#),
+        Act::says(r#"{"decision": "SEARCH", "summaries": "the journey", "pages": "ferry deck"}"#),
         Act::says(r#"{"decision": "DONE"}"#),
     ]);
     let commands = always(&model(&server, limits()));
-    assert!(commands.iter().any(|command| command.contains("ferry deck")), "{commands:?}");
+    assert!(commands.iter().any(|command| command == "Pages(\"ferry deck\")"), "{commands:?}");
+    assert!(commands.iter().any(|command| command == "Summaries(\"the journey\")"), "{commands:?}");
     assert!(server.requests()[0].inputs()["already_searched"].as_array().is_some_and(|list| !list.is_empty()));
     let server = Server::always("Let me search for the ferry.");
     let commands = always(&model(&server, limits()));
@@ -207,7 +208,7 @@ fn findings_are_linked_by_their_quotes_and_learned() {
         ]}"#,
     );
     let integrator = model(&server, limits());
-    let always = Roles { router: &integrator, planner: &UncoveredWords };
+    let always = Roles::new(&integrator, &UncoveredWords);
     let answer = asked(&database, always);
     let rows: Vec<&str> =
         answer.rows.iter().filter(|row| row.kind == Kind::Turn).map(|row| row.text.as_str()).collect();
@@ -223,6 +224,88 @@ fn findings_are_linked_by_their_quotes_and_learned() {
     assert_eq!(learned.op, LearnOp::Add);
     let garbage = Server::always(r#"{"linked_facts": []}"#);
     assert!(model(&garbage, limits()).findings(QUESTION, &rows).is_err());
+}
+
+/// Algorithm 1 as a whole: what the pages of a round say is drawn from them, linked by its quote, shown to the planner,
+/// and returned. A model copies a line of a page with its time and speaker, as it sees it.
+#[test]
+fn facts_of_a_round_reach_the_planner_and_the_answer() {
+    let (database, _dir) = summarised();
+    let server = Server::new(|_, request| {
+        Act::says(&match request.message(0) {
+            prompt if prompt.starts_with("You extract from pages") => {
+                let pages = request.inputs()["pages"].to_string();
+                let fact = |fact: &str, quote: &str| json!({"fact": fact, "quote": quote});
+                let mut facts = Vec::new();
+                if pages.contains("hotel was called Aria") {
+                    facts.push(fact("The hotel was called Aria.", "Ann: Our hotel was called Aria"));
+                    facts.push(fact("It had a pool.", "with a pool on the roof"));
+                }
+                json!({"findings": facts}).to_string()
+            }
+            prompt if prompt.starts_with("You plan the search") => match request.inputs()["facts"].to_string() {
+                facts if facts.contains("Aria") => r#"{"decision": "DONE"}"#.to_owned(),
+                _ => r#"{"decision": "SEARCH", "pages": "hotel called"}"#.to_owned(),
+            },
+            prompt => panic!("an unexpected prompt: {prompt}"),
+        })
+    });
+    let roles = model(&server, limits());
+    let router = LinearRouter::default();
+    let snapshot = database.snapshot();
+    let recall = snapshot.recall(QUESTION).escalate(EscalateMode::Always).escalate_pages(1).escalate_without_links();
+    let answer = recall.run_with(Roles::new(&router, &roles).integrator(&roles)).unwrap();
+    let escalation = answer.escalation.unwrap();
+    let [fact] = escalation.facts.as_slice() else { panic!("{:?}", escalation.facts) };
+    assert_eq!((fact.text.as_str(), fact.quote.as_str()), ("The hotel was called Aria.", "Our hotel was called Aria"));
+    assert!(escalation.failures[0].contains("It had a pool."), "{:?}", escalation.failures);
+    let mut transaction = database.begin().unwrap();
+    let learn = Learn::new(&fact.text).from(Pointer::to_item(fact.trace).quoting(&fact.quote));
+    assert_eq!(transaction.learn_by_words(&learn).unwrap().op, LearnOp::Add);
+    let usage = roles.usage();
+    assert!(usage[&holotype_models::Role::Integrator].calls > 0 && usage[&holotype_models::Role::Planner].calls > 0);
+}
+
+/// A quote copied with the time and the speaker before it was refused, and so was one that is not quite what was said,
+/// although only one line of the page says the finding: nothing was ever learned from a model.
+#[test]
+fn a_quote_as_the_model_sees_it_is_linked_and_a_misquote_by_its_words() {
+    let (database, _dir) = summarised();
+    let snapshot = database.snapshot();
+    let pages = snapshot.query("find pages return key", &Params::new()).unwrap();
+    let holotype::answer::Output::Table(pages) = &pages[0] else { panic!("no table") };
+    let keys: Vec<String> = pages.rows.iter().map(|row| row[0].as_ref().unwrap().to_string()).collect();
+    let key = keys.iter().find(|key| snapshot.page(key).unwrap().text.contains("Aria")).unwrap();
+    let line = snapshot.page(key).unwrap().text.lines().find(|line| line.contains("Aria")).unwrap().to_owned();
+    assert!(line.starts_with('[') && line.contains("] Ann: Our hotel"), "{line}");
+    let mut transaction = database.begin().unwrap();
+    for quote in [line.as_str(), "Ann: Our hotel was called Aria"] {
+        let learn = Learn::new("The hotel was called Aria.").from(Pointer::to_page(key).quoting(quote)).add_only();
+        let learned = transaction.learn_by_words(&learn).unwrap();
+        assert!(learned.notes.iter().all(|note| !note.contains("linked by its words")), "{:?}", learned.notes);
+    }
+    let finding = "Our hotel had a blue door and a cat.";
+    let learn = Learn::new(finding).from(Pointer::to_page(key).quoting("the hotel with blue doors"));
+    let learned = transaction.learn_by_words(&learn).unwrap();
+    assert_eq!((learned.op, learned.pointers), (LearnOp::Add, 1));
+    assert!(learned.notes[0].starts_with("linked by its words"), "{:?}", learned.notes);
+    let foreign = Learn::new("The ship sank.").from(Pointer::to_page(key).quoting("the ship sank"));
+    assert!(transaction.learn_by_words(&foreign).is_err(), "no line of the page says it");
+}
+
+/// The last page of a session that ended without a word was due for ever.
+#[test]
+fn the_open_page_of_a_dead_session_is_summarised() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Holotype::create(dir.path().join("memory.holo"), Options::default()).unwrap();
+    let mut transaction = database.begin().unwrap();
+    transaction.record(NewTrace::turn("old", "The ferry leaves at nine.").time(1_700_000_000_000_000)).unwrap();
+    transaction.record(NewTrace::turn("new", "It rains.").time(1_760_000_000_000_000)).unwrap();
+    transaction.commit(Durability::None).unwrap();
+    let server = Server::always(r#"{"summary": "The ferry leaves at nine."}"#);
+    let done = model(&server, limits()).summarise(&database, None, Durability::None, 10).unwrap();
+    assert_eq!((done.written.len(), done.failed.len()), (1, 0), "{done:?}");
+    assert_eq!(database.snapshot().pages_due().unwrap(), []);
 }
 
 #[test]

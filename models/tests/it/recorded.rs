@@ -46,7 +46,7 @@ fn each_change_of_a_prompt_is_an_event_and_a_setting() {
         let settings = cells(database, "show settings");
         let of = |name: &str| settings.iter().find(|row| row[0] == name).map(|row| row[1].clone());
         assert_eq!(of("prompt.router"), Some(format!("2 {}", other.hash())));
-        assert_eq!(of("prompt.planner"), Some(format!("1 {}", planner.hash())));
+        assert_eq!(of("prompt.planner"), Some(format!("{} {}", planner.version(), planner.hash())));
     };
     check(&database);
     database.close().unwrap();

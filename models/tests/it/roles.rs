@@ -2,7 +2,10 @@
 
 use crate::server::{Act, Server, limits};
 use holotype::answer::{Answer, Output};
-use holotype::credit::{Corruptor, PreWriteState, Scorer, Scoring, Template};
+use holotype::credit::{
+    ChangeAnswer, Corruptor, CreditOptions, PreWriteState, Run, RunStep, Scoreboard, Scorer, Scoring, Template,
+    deconfound,
+};
 use holotype::query::Params;
 use holotype::structure::{self, FactMerger, IntentMerger, Reflection, Reflector, Relation, Trajectory};
 use holotype::{
@@ -60,9 +63,10 @@ fn structuring(quote: &'static str) -> Server {
 }
 
 #[test]
-fn a_trajectory_is_structured_by_a_model_or_not_at_all() {
+fn a_trajectory_is_structured_by_a_model() {
     let (database, _dir) = database();
     let step = structure::Step::new("Velmora sells the lamp Aurora today.").action("click sort");
+    let step = step.speaker("the shop").time(1_767_657_600_000_000);
     let trajectory = Trajectory { episode: "shop".to_owned(), goal: "buy a lamp".to_owned(), steps: vec![step] };
     let create = |quote: &'static str| -> holotype::Result<Created> {
         let server = structuring(quote);
@@ -74,19 +78,103 @@ fn a_trajectory_is_structured_by_a_model_or_not_at_all() {
             intents: &model,
             ..structure::Roles::default()
         };
-        let mut transaction = database.begin()?;
-        let created = transaction.create(&trajectory, &roles)?;
-        transaction.commit(Durability::None)?;
+        let created = database.structure(&trajectory, &roles, Durability::None)?;
+        let extracting = server.requests().into_iter().find(|it| it.message(0).starts_with("You extract precise"));
+        let inputs = extracting.unwrap().inputs();
+        assert_eq!((&inputs["time"], &inputs["speaker"]), (&json!("2026-01-06T00:00:00Z"), &json!("the shop")));
         Ok(created)
     };
     let before = database.snapshot().commit();
-    let error = create("Velmora sells the lamp Borealis").unwrap_err().to_string();
-    assert!(error.contains("does not contain the quote"), "{error}");
-    assert_eq!(database.snapshot().commit(), before, "an invented quote writes nothing");
+    let created = create("Velmora sells the lamp Borealis").unwrap();
+    assert_eq!((created.traces.len(), created.facts.len(), created.procedures.len()), (1, 0, 1));
+    assert!(created.notes[0].contains("does not contain the quote"), "an invented quote is no fact: {created:?}");
+    assert!(database.snapshot().commit() > before);
     let created = create("sells the lamp Aurora").unwrap();
     assert_eq!((created.facts.len(), created.concepts.len(), created.procedures.len()), (1, 2, 1));
     let item = database.snapshot().item(created.procedures[0]).unwrap();
     assert_eq!(item.attributes.return_score, Some(9));
+}
+
+/// One reply of a hundred is imperfect: it cost a whole trajectory, with all calls made for it.
+#[test]
+fn an_imperfect_reply_costs_what_it_is_about_and_is_asked_for_again() {
+    let (database, _dir) = database();
+    let trajectory = || {
+        let step = structure::Step::new("Velmora sells the lamp Aurora today.").action("click sort");
+        Trajectory { episode: "shop".to_owned(), goal: "buy a lamp".to_owned(), steps: vec![step] }
+    };
+    let create = |database: &Holotype, server: &Server| -> holotype::Result<Created> {
+        let model = model(server);
+        let (standardiser, extractor, procedures) = (&model, &model, &model);
+        let roles = structure::Roles { standardiser, extractor, procedures, ..structure::Roles::default() };
+        database.structure(&trajectory(), &roles, Durability::None)
+    };
+    // Prose before the object, twice: the step stays as it is stated. A score of 8.5 is none.
+    let server = Server::new(|_, request| {
+        let prompt = request.message(0);
+        Act::says(match prompt {
+            _ if prompt.starts_with("You describe a step") => "Here it is: {\"state\": \"x\"}",
+            _ if prompt.starts_with("You extract precise facts") => r#"{"facts": []}"#,
+            _ => r#"{"intent": "sort any list", "procedure": "Sort it.", "return_score": 8.5}"#,
+        })
+    });
+    let created = create(&database, &server).unwrap();
+    assert_eq!((created.traces.len(), created.procedures.len()), (1, 1));
+    assert!(created.notes[0].starts_with("step 0 stays as it is stated"), "{:?}", created.notes);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 4, "the first role was asked again");
+    let why = requests[1].inputs()["your_last_reply_was_refused_because_it"].to_string();
+    assert!(why.contains("no JSON object"), "{why}");
+    let snapshot = database.snapshot();
+    assert_eq!(snapshot.item(created.procedures[0]).unwrap().attributes.return_score, None);
+    assert_eq!(snapshot.item(created.intents[0]).unwrap().content.text(), "sort any list");
+    // A server that is gone refuses the trajectory, and nothing is written.
+    let before = database.snapshot().commit();
+    assert!(create(&database, &Server::new(|_, _| Act::status(401))).is_err());
+    assert_eq!(database.snapshot().commit(), before);
+}
+
+/// Other writers waited for the model, for all calls of a trajectory.
+#[test]
+fn nobody_waits_for_a_model_that_structures() {
+    let (database, _dir) = database();
+    let writer = database.clone();
+    let server = Server::new(move |nth, _| {
+        // While the model is asked, somebody writes.
+        let mut transaction = writer.begin_timeout(std::time::Duration::from_secs(5)).unwrap();
+        transaction.record(NewTrace::turn("other", format!("turn {nth}"))).unwrap();
+        transaction.commit(Durability::None).unwrap();
+        Act::says(r#"{"facts": []}"#)
+    });
+    let extractor = model(&server);
+    let roles = structure::Roles { extractor: &extractor, ..structure::Roles::default() };
+    let steps = vec![structure::Step::new("One is here."), structure::Step::new("Two is there.")];
+    let trajectory = Trajectory { episode: "e".to_owned(), goal: "look".to_owned(), steps };
+    database.structure(&trajectory, &roles, Durability::None).unwrap();
+    assert_eq!(database.snapshot().len(), 4, "two turns of others and two steps");
+    assert_eq!(extractor.usage()[&holotype_models::Role::Extractor].calls, 2);
+}
+
+#[test]
+fn a_merger_that_fails_is_an_error() {
+    let (database, _dir) = database();
+    let space = holotype::Space::new("test", 2);
+    let mut transaction = database.begin().unwrap();
+    transaction.define_space(&space).unwrap();
+    let concept = transaction.remember(NewRecall::new(holotype::Kind::Concept, "Velmora").ungrounded()).unwrap();
+    let mut facts = Vec::new();
+    for (nth, text) in ["Velmora sells lamps.", "Velmora sells good lamps."].into_iter().enumerate() {
+        let trace = transaction.record(NewTrace::turn("e", format!("{nth} {text}"))).unwrap();
+        let fact = NewRecall::fact(text).from(Pointer::to_item(trace)).vector(vec![1.0, 0.1 * nth as f32]);
+        let fact = transaction.remember(fact).unwrap();
+        transaction.link(fact, holotype::Edge::Mentions, concept).unwrap();
+        facts.push(fact);
+    }
+    let down = Server::new(|_, _| Act::status(401));
+    let options = holotype::MergeOptions::default();
+    assert!(transaction.merge(&facts, &model(&down), options).unwrap_err().to_string().contains("status 401"));
+    let merged = transaction.merge(&facts, &structure::MergeByWords, options).unwrap();
+    assert_eq!(merged.len(), 1, "the built-in merger finds them alike");
 }
 
 #[test]
@@ -201,6 +289,43 @@ fn a_controller_that_fails_is_replaced_for_the_step() {
     assert_eq!(server.requests()[0].inputs()["observation"], "the ferry leaves at nine");
 }
 
+/// A server for which each character is a token of log-probability -1, behind which the generated one stands.
+fn scorer() -> Server {
+    Server::new(|_, request| {
+        let text = request.body["prompt"].as_str().unwrap().to_owned();
+        let tokens: Vec<String> = text.chars().map(String::from).chain(["!".to_owned()]).collect();
+        let scores: Vec<_> = (0..tokens.len()).map(|at| if at == 0 { json!(null) } else { json!(-1.0) }).collect();
+        Act::body(&json!({"choices": [{"logprobs": {"token_logprobs": scores, "tokens": tokens}}]}))
+    })
+}
+
+/// A policy has no log-probability of an empty text. Blanking a memory, as Table 4 does, asked for one and failed.
+#[test]
+fn a_policy_measures_runs_whose_memories_are_empty() {
+    let step = |memory: &str, observation: &str| RunStep {
+        memory: memory.to_owned(),
+        think: "look".to_owned(),
+        call: "search".to_owned(),
+        observation: observation.to_owned(),
+    };
+    let run = |rollout: &str, reward: f64| Run {
+        group: "g".to_owned(),
+        rollout: rollout.to_owned(),
+        question: "Which gate?".to_owned(),
+        outcome: "12".to_owned(),
+        reward,
+        steps: vec![step("", "The gate is 12."), step("gate 12", "Nothing.")],
+    };
+    let server = scorer();
+    let policy = TokenScorer::new(server.client(limits()).0);
+    let board = Scoreboard { scorer: &policy, template: &Template::default() };
+    let scores = board.scores(&run("a", 1.0)).unwrap();
+    assert_eq!(scores.iter().map(|scores| scores.log_h).collect::<Vec<_>>(), [None, Some(-1.0)]);
+    let runs = [run("a", 1.0), run("b", 0.0)];
+    let measured = deconfound(&runs, &board, &ChangeAnswer, &CreditOptions::default()).unwrap();
+    assert_eq!(measured.counts[1], 2, "the memory that is not empty was dropped in each run");
+}
+
 #[test]
 fn a_passage_is_corrupted_and_a_continuation_scored() {
     let reply = r#"{"passage": "The gate is 47.", "replaced": [{"word": "12", "by": "47"}]}"#;
@@ -208,15 +333,7 @@ fn a_passage_is_corrupted_and_a_continuation_scored() {
     let wrong = model(&corruptor).corrupt("The gate is 12.", "12").unwrap().unwrap();
     assert_eq!(wrong.passage, "The gate is 47.");
 
-    // Each character is a token of log-probability -1, behind which the generated one stands.
-    let scorer = Server::new(|_, request| {
-        let count = request.body["prompt"].as_str().unwrap().chars().count();
-        let scores = (0..=count).map(|at| if at == 0 { json!(null) } else { json!(-1.0) });
-        let logprobs = json!({
-            "token_logprobs": scores.collect::<Vec<_>>(), "text_offset": (0..=count).collect::<Vec<_>>(),
-        });
-        Act::body(&json!({"choices": [{"logprobs": logprobs}]}))
-    });
+    let scorer = scorer();
     let state = PreWriteState { question: "Which gate?", ..PreWriteState::default() };
     let scoring = Scoring { state, given: None, continuation: "gate 12" };
     let scores = TokenScorer::new(scorer.client(limits()).0).log_probs(&scoring, &Template::default()).unwrap();

@@ -12,6 +12,7 @@ mod graph;
 mod interchange;
 mod judge;
 mod knowledge;
+mod loops;
 #[cfg(target_os = "linux")]
 mod memory;
 mod newcomer;

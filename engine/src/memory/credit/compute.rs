@@ -54,7 +54,7 @@ pub struct Credits {
 /// ```
 /// use holotype::credit::{CreditOptions, Scores, Write, credit};
 ///
-/// let scores = |s_now, log_h| Scores { s_prev: -2.0, s_now, log_h };
+/// let scores = |s_now, log_h| Scores { s_prev: -2.0, s_now, log_h: Some(log_h) };
 /// let writes = [
 ///     Write::new("question 1", "a", 0, scores(-1.0, -0.5)).reward(1.0),
 ///     Write::new("question 1", "b", 0, scores(-2.5, -1.5)).reward(0.0),
@@ -144,7 +144,7 @@ fn check(write: &Write<'_>) -> Result<(), Refusal> {
         Some((_, Scores { s_prev, s_now, log_h })) => {
             number("s_prev", s_prev)?;
             number("s_now", s_now)?;
-            number("log_h", log_h)
+            log_h.map_or(Ok(()), |log_h| number("log_h", log_h))
         }
         None if write.reward.is_none() => Err(Refusal::Empty),
         None => Ok(()),
@@ -161,7 +161,7 @@ struct Row {
     /// Index of its line.
     line: u32,
     step: u64,
-    log_h: f64,
+    log_h: Option<f64>,
     credit: WriteCredit,
 }
 
@@ -357,11 +357,11 @@ fn standardise_siblings(rows: &mut [Row], siblings: &[u32], options: &CreditOpti
         let is_sibling = |row: &&u32| (rows[of(row)].group, rows[of(row)].step) == (first.group, first.step);
         let (these, others) = rest.split_at(rest.iter().take_while(is_sibling).count());
         let deltas = Spread::of(these.iter().map(|row| rows[of(row)].credit.delta), options.deviation);
-        let hindsight = Spread::of(these.iter().map(|row| rows[of(row)].log_h), options.deviation);
+        let hindsight = Spread::of(these.iter().filter_map(|row| rows[of(row)].log_h), options.deviation);
         for row in these {
             let row = &mut rows[of(row)];
             row.credit.delta_hat = deltas.standardise(row.credit.delta, options.epsilon);
-            row.credit.log_rho = hindsight.centre(row.log_h);
+            row.credit.log_rho = row.log_h.map_or(0.0, |log_h| hindsight.centre(log_h));
         }
         rest = others;
     }
@@ -370,7 +370,8 @@ fn standardise_siblings(rows: &mut [Row], siblings: &[u32], options: &CreditOpti
 /// Clips `log rho` and gives `beta` of eq. 17.
 fn sharpness(rows: &mut [Row], siblings: &[u32], options: &CreditOptions) -> f64 {
     let deviation = |rows: &[Row]| {
-        Spread::of(siblings.iter().map(|row| rows[*row as usize].credit.log_rho), options.deviation).deviation
+        let written = siblings.iter().map(|row| &rows[*row as usize]).filter(|row| row.log_h.is_some());
+        Spread::of(written.map(|row| row.credit.log_rho), options.deviation).deviation
     };
     let before = options.beta_before_clipping.then(|| deviation(rows));
     let (low, high) = (options.rho_range.0.ln(), options.rho_range.1.ln());

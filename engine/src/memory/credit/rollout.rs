@@ -102,7 +102,10 @@ impl Rollout {
             record.extend(text.map(|text| (name.to_owned(), json!(text))));
         }
         if let Some(Scores { s_prev, s_now, log_h }) = step.and_then(|step| step.scores) {
-            let scores = json!({"s_prev": number(s_prev), "s_now": number(s_now), "log_h": number(log_h)});
+            let mut scores = json!({"s_prev": number(s_prev), "s_now": number(s_now)});
+            if let (Some(log_h), Some(scores)) = (log_h, scores.as_object_mut()) {
+                scores.insert("log_h".to_owned(), number(log_h));
+            }
             record.insert("scores".to_owned(), scores);
         }
         Value::Object(record).to_string()
@@ -114,7 +117,7 @@ impl Rollout {
         let text = |name: &str| record.get(name).and_then(Value::as_str).map(str::to_owned);
         let scores = record.get("scores").and_then(|scores| {
             let score = |name: &str| scores.get(name).and_then(read_number);
-            Some(Scores { s_prev: score("s_prev")?, s_now: score("s_now")?, log_h: score("log_h")? })
+            Some(Scores { s_prev: score("s_prev")?, s_now: score("s_now")?, log_h: score("log_h") })
         });
         let step = step.map(|(step, texts)| RolloutStep { step, texts, scores, item: text("item") });
         Some(Rollout {
@@ -150,7 +153,7 @@ mod tests {
             step in any::<u64>(),
             scored in any::<bool>(),
         ) {
-            let scores = Scores { s_prev: numbers[0], s_now: numbers[1], log_h: numbers[2] };
+            let scores = Scores { s_prev: numbers[0], s_now: numbers[1], log_h: Some(numbers[2]) };
             let kept = RolloutStep {
                 step,
                 texts: RunStep { memory: texts[0].clone(), ..RunStep::default() },

@@ -121,7 +121,9 @@ impl Scorer for WordScorer {
             (1.0 - (1.0 - Self::FLOOR) * missed).ln()
         };
         let scores: Vec<f64> = words(scoring.continuation).map(of_word).collect();
-        Ok(if scores.is_empty() { vec![Self::FLOOR.ln()] } else { scores })
+        // A text of signs alone has no word, and is as unlikely as a word that nothing holds.
+        let is_signs = scores.is_empty() && !scoring.continuation.is_empty();
+        Ok(if is_signs { vec![Self::FLOOR.ln()] } else { scores })
     }
 }
 
@@ -155,7 +157,7 @@ impl Scoreboard<'_> {
             Ok(Scores {
                 s_prev: self.answerability(run, state)?,
                 s_now: self.answerability(run, written)?,
-                log_h: self.mean(&hindsight)?,
+                log_h: if step.memory.is_empty() { None } else { Some(self.mean(&hindsight)?) },
             })
         };
         run.steps.iter().enumerate().map(of_step).collect()
@@ -196,10 +198,11 @@ mod tests {
         let steps = vec![step("", "She lives in Oslo."), step("Oslo", "Nothing."), step("", "Nothing.")];
         let run = Run { outcome: "Oslo".to_owned(), steps, ..Run::default() };
         let scores = board.scores(&run).unwrap();
+        assert_eq!(scores[0].log_h, None, "an empty memory has no token");
         assert_eq!(scores[0].s_now, scores[0].s_prev);
         assert!(scores[1].s_now > scores[1].s_prev && scores[1].s_prev > scores[0].s_prev);
         assert!(scores[2].s_now < scores[2].s_prev);
-        assert!(scores[1].log_h > scores[0].log_h);
+        assert!(scores[1].log_h.is_some_and(|log_h| log_h < 0.0));
     }
 
     #[test]
@@ -211,7 +214,7 @@ mod tests {
             }
         }
         let board = Scoreboard { scorer: &Mute, template: &Template::default() };
-        let run = Run { steps: vec![RunStep::default()], ..Run::default() };
+        let run = Run { outcome: "Oslo".to_owned(), steps: vec![RunStep::default()], ..Run::default() };
         assert!(board.scores(&run).is_err());
     }
 }

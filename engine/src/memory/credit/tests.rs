@@ -53,8 +53,9 @@ mod naive {
             if deltas.iter().all(|d| *d == deltas[0]) { 0.0 } else { (s.s_now - s.s_prev - mean) / (sd + o.epsilon) }
         };
         let raw = |w: &Write<'_>| {
-            let h: Vec<f64> = siblings(w).iter().map(|s| s.log_h).collect();
-            if h.iter().all(|v| *v == h[0]) { 0.0 } else { w.scored.unwrap().1.log_h - deviation(&h, sample).0 }
+            let h: Vec<f64> = siblings(w).iter().filter_map(|s| s.log_h).collect();
+            let own = w.scored.unwrap().1.log_h;
+            own.filter(|_| h.iter().any(|v| *v != h[0])).map_or(0.0, |own| own - deviation(&h, sample).0)
         };
         let clip = |v: f64| v.max(o.rho_range.0.ln()).min(o.rho_range.1.ln());
         let scored: Vec<&Write<'_>> = writes.iter().filter(|w| w.scored.is_some()).collect();
@@ -111,7 +112,7 @@ fn lines() -> impl Strategy<Value = Vec<Write<'static>>> {
         let mut writes = Vec::new();
         for (group, rollout, step, s_prev, s_now, log_h) in lines {
             if seen.insert((group, rollout, step)) {
-                let scored = step.map(|step| (step, Scores { s_prev, s_now, log_h }));
+                let scored = step.map(|step| (step, Scores { s_prev, s_now, log_h: Some(log_h) }));
                 let reward = Some(f64::from(rewards[group * 4 + rollout]) * 0.5);
                 writes.push(Write { group: NAMES[group], rollout: NAMES[rollout], reward, scored, template: None });
             }
@@ -181,7 +182,7 @@ proptest! {
 }
 
 fn scores(s_prev: f64, s_now: f64, log_h: f64) -> Scores {
-    Scores { s_prev, s_now, log_h }
+    Scores { s_prev, s_now, log_h: Some(log_h) }
 }
 
 #[test]

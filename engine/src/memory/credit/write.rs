@@ -8,8 +8,9 @@ pub struct Scores {
     pub s_prev: f64,
     /// `S(H_t, m_t)`: the target outcome given the same state with the written memory (eq. 5).
     pub s_now: f64,
-    /// `log h`: the written memory given the state and the target outcome (eq. 9).
-    pub log_h: f64,
+    /// `log h`: the written memory given the state and the target outcome (eq. 9); `None` for an empty memory, which
+    /// has no token to be likely. It is left out of its siblings in eq. 10, and its own `log rho` is 0.
+    pub log_h: Option<f64>,
 }
 
 /// One memory write of a rollout, or the reward of a rollout without one.

@@ -92,6 +92,12 @@ fn is_year(word: &str) -> bool {
     word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// True for a word alone in square brackets: the id of an element of a page, `[1490] link`.
+fn is_bracketed(text: &str, word: &Word<'_>) -> bool {
+    let before = text.get(..word.start).is_some_and(|before| before.ends_with('['));
+    before && text.get(word.start + word.text.len()..).is_some_and(|after| after.starts_with(']'))
+}
+
 /// The concepts of a text, each once, in the order in which they first stand.
 pub fn concepts_of(text: &str) -> Vec<String> {
     let words = words(text);
@@ -103,7 +109,7 @@ pub fn concepts_of(text: &str) -> Vec<String> {
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
-        if is_code(word.text) || is_year(word.text) {
+        if (is_code(word.text) || is_year(word.text)) && !is_bracketed(text, word) {
             found.push((word.start, word.text.to_owned()));
         }
         let opens = is_opener(word.text);

@@ -72,7 +72,7 @@ pub trait FactMerger {
     /// One statement that says both; the later one is preferred where they differ.
     ///
     /// # Errors
-    /// An error leaves both facts as they are.
+    /// An error ends the merge; nothing of it is written.
     fn merge(&self, earlier: &str, later: &str) -> Result<MergedFact>;
 }
 

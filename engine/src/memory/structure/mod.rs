@@ -10,17 +10,25 @@
 //! | a new fact beside known ones (F) | [`Reflector`] | [`ReflectByWords`] |
 //!
 //! A model fills a role by implementing its trait. What a role answers is checked against the limits here: at most
-//! [`MOST_FACTS`] facts a unit, of at most [`MOST_SENTENCES`] sentences, and return scores from 1 to 10. Anything else
-//! is refused, and nothing of the trajectory is written.
+//! [`MOST_FACTS`] facts a unit, of at most [`MOST_SENTENCES`] sentences, and return scores from 1 to 10. What breaks a
+//! limit is left out and reported ([`Prepared::notes`]), and so is what an [`Error::Reply`] would have given: one
+//! imperfect reply costs a fact, a procedure or the state of a step, and not the trajectory. Any other error of a role
+//! refuses the trajectory.
+//!
+//! Facts are drawn from observations. In a conversation, a trajectory without a goal, the agent's actions are what the
+//! assistant said, and facts are drawn from them, too.
 
 mod concepts;
 mod merging;
+mod prepare;
 mod reflecting;
 mod sentences;
 
 pub use concepts::concepts_of;
 pub use merging::{FactMerger, MergeByWords, MergedFact, Relation};
+pub use prepare::{Prepared, PreparedFact, PreparedProcedure, prepare};
 pub use reflecting::{ReflectByWords, Reflection, Reflector};
+pub(crate) use sentences::is_abbreviation;
 pub use sentences::sentences;
 
 pub use crate::memory::embedder::Embedder;
@@ -62,6 +70,16 @@ pub struct Step {
     pub vector: Option<Vec<f32>>,
     /// The vector of the subgoal, in the database's space.
     pub subgoal_vector: Option<Vec<f32>>,
+    /// The moment, in microseconds since 1970.
+    pub time: Option<i64>,
+    /// The speaker of the observation.
+    pub speaker: Option<String>,
+    /// The producer of the observation, by its name: `user`, `tool`, `environment` and so on.
+    pub source: Option<String>,
+    /// The outcome, by its name: `success`, `unknown` or `failed`.
+    pub status: Option<String>,
+    /// The tool that gave the observation.
+    pub tool: Option<String>,
 }
 
 impl Step {
@@ -87,6 +105,50 @@ impl Step {
         self.reward = Some(reward);
         self
     }
+
+    /// The moment, in microseconds since 1970.
+    pub fn time(mut self, micros: i64) -> Step {
+        self.time = Some(micros);
+        self
+    }
+
+    /// The speaker of the observation.
+    pub fn speaker(mut self, speaker: impl Into<String>) -> Step {
+        self.speaker = Some(speaker.into());
+        self
+    }
+}
+
+/// A text to draw facts from, with what is known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Unit<'u> {
+    /// The text.
+    pub text: &'u str,
+    /// The moment of its event, in microseconds since 1970.
+    pub time: Option<i64>,
+    /// Its speaker.
+    pub speaker: Option<&'u str>,
+}
+
+impl<'u> From<&'u str> for Unit<'u> {
+    fn from(text: &'u str) -> Unit<'u> {
+        Unit { text, ..Unit::default() }
+    }
+}
+
+/// The facts drawn from a unit.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Extracted {
+    /// The facts.
+    pub facts: Vec<ExtractedFact>,
+    /// What was left out, each with the reason.
+    pub dropped: Vec<String>,
+}
+
+impl From<Vec<ExtractedFact>> for Extracted {
+    fn from(facts: Vec<ExtractedFact>) -> Extracted {
+        Extracted { facts, dropped: Vec::new() }
+    }
 }
 
 /// A fact of a unit, with where it stands and its concepts.
@@ -107,7 +169,7 @@ pub trait Standardiser {
     /// State, subgoal and reward of `steps[at]`, whose earlier steps are complete.
     ///
     /// # Errors
-    /// An error refuses the trajectory.
+    /// [`Error::Reply`] leaves the step as it is stated; another error refuses the trajectory.
     fn complete(&self, goal: &str, steps: &[Step], at: usize) -> Result<Step>;
 }
 
@@ -116,8 +178,8 @@ pub trait Extractor {
     /// The facts of a unit.
     ///
     /// # Errors
-    /// An error refuses the trajectory.
-    fn facts(&self, unit: &str) -> Result<Vec<ExtractedFact>>;
+    /// [`Error::Reply`] leaves the unit without facts; another error refuses the trajectory.
+    fn facts(&self, unit: &Unit<'_>) -> Result<Extracted>;
 }
 
 /// A procedure drawn from a segment (C.2, Listing 6).
@@ -127,6 +189,8 @@ pub struct Procedure {
     pub text: String,
     /// From 1 to 10; `None` where nothing is known of its success.
     pub return_score: Option<u8>,
+    /// The intent that it serves, free of its environment; `None`: the subgoal of the segment.
+    pub intent: Option<String>,
 }
 
 /// Writes the procedure of a segment.
@@ -134,7 +198,7 @@ pub trait ProcedureWriter {
     /// The procedure for a subgoal; `None` where the segment has none.
     ///
     /// # Errors
-    /// An error refuses the trajectory.
+    /// [`Error::Reply`] leaves the segment without one; another error refuses the trajectory.
     fn procedure(&self, subgoal: &str, steps: &[Step]) -> Result<Option<Procedure>>;
 }
 
@@ -201,7 +265,8 @@ impl Standardiser for AsStated {
 pub struct Sentences;
 
 impl Extractor for Sentences {
-    fn facts(&self, unit: &str) -> Result<Vec<ExtractedFact>> {
+    fn facts(&self, unit: &Unit<'_>) -> Result<Extracted> {
+        let unit = unit.text;
         let sentences = sentences(unit);
         let per_fact = sentences.len().div_ceil(MOST_FACTS).clamp(1, MOST_SENTENCES);
         let subject = concepts_of(unit).into_iter().next();
@@ -212,19 +277,19 @@ impl Extractor for Sentences {
             concepts.extend(subject.clone().filter(|subject| !concepts.contains(subject)));
             Some(ExtractedFact { text, span, concepts, vector: None })
         });
-        Ok(facts.collect())
+        Ok(facts.collect::<Vec<_>>().into())
     }
 }
 
-/// The built-in writer of procedures: the actions of a segment in order; its return score is 1 for a mean reward of 0
-/// and 10 for one of 1.
+/// The built-in writer of procedures: the actions of a segment in order, where it has a subgoal; its return score is 1
+/// for a mean reward of 0 and 10 for one of 1.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Actions;
 
 impl ProcedureWriter for Actions {
     fn procedure(&self, subgoal: &str, steps: &[Step]) -> Result<Option<Procedure>> {
         let actions: Vec<&str> = steps.iter().filter_map(|step| step.action.as_deref()).collect();
-        if actions.is_empty() {
+        if actions.is_empty() || subgoal.trim().is_empty() {
             return Ok(None);
         }
         let numbered = actions.iter().zip(1..).map(|(action, nth)| format!("\n{nth}. {action}"));
@@ -232,7 +297,7 @@ impl ProcedureWriter for Actions {
         let rewards: Vec<f32> = steps.iter().filter_map(|step| step.reward).collect();
         let mean = rewards.iter().sum::<f32>() / rewards.len().max(1) as f32;
         let return_score = (!rewards.is_empty()).then(|| 1 + (9.0 * mean.clamp(0.0, 1.0)).round() as u8);
-        Ok(Some(Procedure { text, return_score }))
+        Ok(Some(Procedure { text, return_score, intent: None }))
     }
 }
 
@@ -248,26 +313,33 @@ impl IntentMerger for JoinIntents {
     }
 }
 
-/// The facts of a unit, if they keep to the limits.
+/// The facts of a unit that keep to the limits; the others are named with what is wrong with them.
 ///
 /// # Errors
-/// [`Error::Invalid`]: too many facts, a fact of too many sentences or without text, a span outside of the unit.
-pub(crate) fn checked_facts(extractor: &dyn Extractor, unit: &str) -> Result<Vec<ExtractedFact>> {
-    let facts = extractor.facts(unit)?;
-    let refused = |why: String| Err(Error::Invalid(format!("the extractor gave {why}")));
-    if facts.len() > MOST_FACTS {
-        return refused(format!("{} facts of a unit; at most {MOST_FACTS} are allowed", facts.len()));
-    }
-    for fact in &facts {
+/// Those of the extractor, other than [`Error::Reply`].
+pub(crate) fn checked_facts(extractor: &dyn Extractor, unit: &Unit<'_>) -> Result<Extracted> {
+    let mut given = match extractor.facts(unit) {
+        Err(Error::Reply(reason)) => Extracted { facts: Vec::new(), dropped: vec![reason] },
+        given => given?,
+    };
+    let mut kept = Vec::new();
+    for (nth, fact) in given.facts.into_iter().enumerate() {
         let count = sentences(&fact.text).len();
-        if fact.text.trim().is_empty() || count > MOST_SENTENCES {
-            return refused(format!("a fact of {count} sentences; 1 to {MOST_SENTENCES} are allowed: {:?}", fact.text));
-        }
-        if unit.get(fact.span.clone()).is_none_or(str::is_empty) {
-            return refused(format!("the span {:?}, which is no text of the unit", fact.span));
+        let wrong = if nth >= MOST_FACTS {
+            Some(format!("a unit has at most {MOST_FACTS} facts"))
+        } else if fact.text.trim().is_empty() || count > MOST_SENTENCES {
+            Some(format!("a fact has 1 to {MOST_SENTENCES} sentences, and it has {count}"))
+        } else if unit.text.get(fact.span.clone()).is_none_or(str::is_empty) {
+            Some(format!("its span {:?} is no text of the unit", fact.span))
+        } else {
+            None
+        };
+        match wrong {
+            Some(wrong) => given.dropped.push(format!("the fact {:?} is left out: {wrong}", fact.text)),
+            None => kept.push(fact),
         }
     }
-    Ok(facts)
+    Ok(Extracted { facts: kept, dropped: given.dropped })
 }
 
 /// The units of a text: runs of whole sentences that [`MOST_FACTS`] facts can hold.
@@ -275,19 +347,6 @@ pub(crate) fn units(text: &str) -> Vec<Range<usize>> {
     let sentences = sentences(text);
     let most = MOST_FACTS * MOST_SENTENCES;
     sentences.chunks(most).filter_map(|unit| Some(unit.first()?.start..unit.last()?.end)).collect()
-}
-
-/// A return score, if it is one.
-///
-/// # Errors
-/// [`Error::Invalid`] for anything but 1 to 10.
-pub(crate) fn checked_score(score: Option<u8>) -> Result<Option<u8>> {
-    match score {
-        Some(score) if !(1..=10).contains(&score) => {
-            Err(Error::Invalid(format!("a return score is a whole number from 1 to 10, not {score}")))
-        }
-        score => Ok(score),
-    }
 }
 
 /// The segments of a trajectory: runs of steps whose adjacent subgoals are alike (C.1). Steps without vectors are alike
@@ -338,7 +397,7 @@ mod tests {
     fn the_built_in_extractor_keeps_to_the_limits() {
         for count in [0_usize, 1, 9, 10, 11, 25, 40] {
             let unit: String = (0..count).map(|nth| format!("Ada Byron met guest {nth} at noon. ")).collect();
-            let facts = checked_facts(&Sentences, &unit).unwrap();
+            let facts = checked_facts(&Sentences, &Unit::from(unit.as_str())).unwrap().facts;
             assert!(facts.len() <= MOST_FACTS);
             let covered: usize = facts.iter().map(|fact| sentences(&fact.text).len()).sum();
             assert_eq!(covered, count, "every sentence is in one fact");
@@ -350,22 +409,31 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_limit_is_refused() {
+    fn what_breaks_a_limit_is_left_out_and_named() {
         struct Says(Vec<ExtractedFact>);
         impl Extractor for Says {
-            fn facts(&self, _: &str) -> Result<Vec<ExtractedFact>> {
-                Ok(self.0.clone())
+            fn facts(&self, _: &Unit<'_>) -> Result<Extracted> {
+                Ok(self.0.clone().into())
             }
         }
         let fact = |text: &str, span| ExtractedFact { text: text.to_owned(), span, ..ExtractedFact::default() };
-        let refused = |facts| checked_facts(&Says(facts), "One unit.").is_err();
-        assert!(!refused(vec![fact("One unit.", 0..9)]));
-        assert!(refused(vec![fact("One unit.", 0..9); 11]));
-        assert!(refused(vec![fact("A. Bee sees. Cat sits. Dog runs. Elk eats. Fox naps.", 0..9)]));
-        assert!(refused(vec![fact("One unit.", 0..10)]));
-        assert!(refused(vec![fact(" ", 0..9)]));
-        assert!([0, 11, 255].into_iter().all(|score| checked_score(Some(score)).is_err()));
-        assert!((1..=10).all(|score| checked_score(Some(score)).is_ok()));
+        let kept = |facts| {
+            let found = checked_facts(&Says(facts), &Unit::from("One unit.")).unwrap();
+            (found.facts.len(), found.dropped.len())
+        };
+        assert_eq!(kept(vec![fact("One unit.", 0..9)]), (1, 0));
+        assert_eq!(kept(vec![fact("One unit.", 0..9); 12]), (10, 2));
+        assert_eq!(kept(vec![fact("A. Bee sees. Cat sits. Dog runs. Elk eats. Fox naps.", 0..9)]), (0, 1));
+        assert_eq!(kept(vec![fact("One unit.", 0..10), fact("One unit.", 0..9)]), (1, 1));
+        assert_eq!(kept(vec![fact(" ", 0..9)]), (0, 1));
+        struct Babbles;
+        impl Extractor for Babbles {
+            fn facts(&self, _: &Unit<'_>) -> Result<Extracted> {
+                Err(Error::Reply("it says nothing".to_owned()))
+            }
+        }
+        let found = checked_facts(&Babbles, &Unit::from("One unit.")).unwrap();
+        assert_eq!((found.facts.len(), found.dropped), (0, vec!["it says nothing".to_owned()]));
     }
 
     #[test]

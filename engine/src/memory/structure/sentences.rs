@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 /// Abbreviations that a name often follows.
-const ABBREVIATIONS: [&str; 22] = [
+const ABBREVIATIONS: [&str; 25] = [
     "dr", "mr", "mrs", "ms", "st", "jr", "sr", "prof", "gen", "col", "lt", "capt", "vs", "etc", "no", "vol", "mt",
-    "ft", "inc", "ltd", "co", "u.s",
+    "ft", "inc", "ltd", "co", "approx", "dept", "est", "fig",
 ];
 
 /// The sentences of a text, in order, without the white space between them.
@@ -46,10 +46,15 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn is_abbreviation(before: &str) -> bool {
+/// True if the dot behind a text ends no sentence: an abbreviation (`Dr.`), an initial (`J.`), letters with dots
+/// (`a.m.`, `U.S.`), or the number of a line of a list (`1.`) do.
+pub(crate) fn is_abbreviation(before: &str) -> bool {
     let word = before.rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '"')).next().unwrap_or_default();
     let is_initial = word.chars().count() == 1 && word.starts_with(char::is_uppercase);
-    is_initial || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
+    let is_dotted = word.contains('.') && word.split('.').all(|part| part.len() == 1 && part.is_ascii());
+    let is_dotted = is_dotted && word.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_listed = !word.is_empty() && before.trim() == word && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_initial || is_dotted || is_listed || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
 }
 
 fn push(text: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {

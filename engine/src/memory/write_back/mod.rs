@@ -8,8 +8,11 @@
 
 mod quote;
 mod statement;
+mod support;
 
+pub(crate) use quote::without_prefix;
 pub use quote::{QuoteError, find_quote};
+pub use support::unsupported;
 
 use holotype_index::words::analysis::SURFACE_MARK;
 use holotype_index::words::{Analyzer, Stemming, WordQuery};
@@ -83,7 +86,7 @@ impl ByWords {
         ByWords { analyzer }
     }
 
-    /// The content words of a text.
+    /// The stems of the content words of a text.
     pub(crate) fn content(&self, text: &str) -> BTreeSet<String> {
         let query = WordQuery::new(&self.analyzer, text);
         let stems = query.terms().iter().filter(|term| !term.key.starts_with(SURFACE_MARK));

@@ -57,6 +57,25 @@ pub fn find_quote(text: &str, quote: &str) -> Result<Range<usize>, QuoteError> {
     }
 }
 
+/// A quote of a line of a page without the time and the speaker before its text: `[2026-01-06T00:00:00Z] Bob: the
+/// text`.
+pub(crate) fn without_prefix<'q>(quote: &'q str, speaker: Option<&str>) -> &'q str {
+    let quote = quote.trim_start();
+    let is_time = |inside: &str| inside.get(..4).is_some_and(|year| year.bytes().all(|byte| byte.is_ascii_digit()));
+    let timed = quote.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let timed = timed.filter(|(inside, _)| is_time(inside) && inside.contains('-'));
+    let untimed = timed.map_or(quote, |(_, rest)| rest.trim_start());
+    let spoken = speaker.and_then(|speaker| {
+        let (named, rest) = untimed.split_once(':')?;
+        (named.trim().to_lowercase() == speaker.to_lowercase()).then(|| rest.trim_start())
+    });
+    match spoken {
+        Some(said) if said.contains(char::is_alphanumeric) => said,
+        _ if untimed.contains(char::is_alphanumeric) => untimed,
+        _ => quote,
+    }
+}
+
 /// The place of a text that occurs at most once.
 fn only(text: &str, wanted: &str) -> Result<Option<usize>, QuoteError> {
     let Some(first) = text.find(wanted) else { return Ok(None) };

@@ -7,7 +7,8 @@
 //! q = the question; at most T rounds:
 //!   pool = pool + pages linked to the summaries nearest to q + best pages for q by keywords
 //!   X = the best k pages of the pool that E lacks, ranked against the original question; protected ones first
-//!   E = E + X; end if X is empty, or the planner has no search that was not issued before
+//!   E = E + X; F = F + facts of X                  the integrator, if there is one
+//!   end if X is empty, or the planner, which sees F and what is uncovered, has no search that was not issued before
 //! rows = Z, then the traces of E in order of S
 //! ```
 //!
@@ -54,7 +55,7 @@ use first::FirstTier;
 use holotype_index::bitmap::Bits;
 use holotype_query::plan::{Escalate, Recall};
 use holotype_query::{EscalateMode, Noun};
-pub use planner::{Planner, UncoveredWords};
+pub use planner::{Integrator, PageRanker, PlanView, Planner, UncoveredWords};
 use search::{Evidence, Search};
 use signals::InView;
 use std::sync::Arc;
@@ -74,12 +75,33 @@ pub struct Roles<'r> {
     pub router: &'r dyn Router,
     /// Decides what the next round searches.
     pub planner: &'r dyn Planner,
+    /// Draws facts from the pages of each round, if there is one.
+    pub integrator: Option<&'r dyn Integrator>,
+    /// Puts the pages of each round in order, if there is one.
+    pub ranker: Option<&'r dyn PageRanker>,
+}
+
+impl<'r> Roles<'r> {
+    /// A router and a planner, without integrator and ranker.
+    pub fn new(router: &'r dyn Router, planner: &'r dyn Planner) -> Roles<'r> {
+        Roles { router, planner, integrator: None, ranker: None }
+    }
+
+    /// With an integrator.
+    pub fn integrator(self, integrator: &'r dyn Integrator) -> Roles<'r> {
+        Roles { integrator: Some(integrator), ..self }
+    }
+
+    /// With a ranker of pages.
+    pub fn ranker(self, ranker: &'r dyn PageRanker) -> Roles<'r> {
+        Roles { ranker: Some(ranker), ..self }
+    }
 }
 
 /// Runs a recall with the clause `escalate`, the router of the database and the built-in planner.
 pub(super) fn run(snapshot: &Snapshot, recall: &Recall, steps: &mut Steps, started: Instant) -> Result<Answer> {
     let router = settings::router(&snapshot.state)?;
-    run_with(snapshot, recall, Roles { router: &router, planner: &UncoveredWords }, steps, started)
+    run_with(snapshot, recall, Roles::new(&router, &UncoveredWords), steps, started)
 }
 
 /// Runs a recall with the clause `escalate`.
@@ -113,7 +135,7 @@ pub(super) fn run_with(
     steps.push(("router".to_owned(), format!("{}, {sufficiency:.2}", routing.decided.as_str())));
     let mut evidence = Evidence::default();
     if routing.action == Action::Escalate {
-        let search = Search::new(snapshot, &plan, (&indexes, &words), asked, roles.planner)?;
+        let search = Search::new(snapshot, &plan, (&indexes, &words), asked, roles)?;
         evidence = search.run(&first, &raw, steps)?;
     }
     let hits = hits(snapshot, &first)?;
@@ -162,6 +184,8 @@ impl Record {
         Ok(Escalation {
             pages: page_hits(snapshot, &self.evidence, rows)?,
             tokens: of_traces.sum::<u64>() + if rows.is_empty() { 0 } else { self.of_first },
+            facts: self.evidence.facts,
+            failures: self.evidence.failures,
             rounds: self.evidence.rounds,
             router: self.routing,
             first_tokens: self.of_first,

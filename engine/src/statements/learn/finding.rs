@@ -9,9 +9,11 @@
 //! SKIP    nothing is written
 //! ```
 //!
-//! A quote is found as written, else without regard to case, white space and the forms of marks; in a page it is found
-//! in one of its traces. A pointer to a whole page goes to the one trace that has at least half of the finding's
-//! content words and more than any other, else to the page.
+//! A quote is found as written, else without regard to case, white space and the forms of marks, and without the time
+//! and the speaker that a line of a page begins with; in a page it is found in one of its traces. A pointer to a whole
+//! page, or with a quote that stands nowhere in it (TierMem B.5), goes to the one trace that has at least half of the
+//! finding's content words and more than any other. A whole page without such a trace is cited whole; a quote is
+//! refused then.
 //!
 //! Invariants:
 //! 1. Nothing is written without a pointer that resolves.
@@ -19,7 +21,7 @@
 //! 3. A role that fails means SKIP.
 
 use crate::memory::write_back::{
-    ByWords, Decision, FindingFilter, Grounded, Known, MemoryManager, QuoteError, find_quote,
+    ByWords, Decision, FindingFilter, Grounded, Known, MemoryManager, QuoteError, find_quote, without_prefix,
 };
 use crate::model::item::{ItemId, Kind, Origin};
 use crate::model::pointer::{Pointer, Span, Target};
@@ -254,7 +256,7 @@ impl Transaction<'_> {
         let mut linked = Vec::with_capacity(learn.from.len());
         let mut first = None;
         for pointer in &learn.from {
-            match self.link_finding(&learn.text, pointer) {
+            match self.link_finding(&learn.text, pointer, notes) {
                 Ok(pointer) => linked.push(pointer),
                 Err(error @ (Error::UnresolvedPointer { .. } | Error::HashMismatch { .. })) => {
                     notes.push(format!("left out: {error}"));
@@ -272,7 +274,7 @@ impl Transaction<'_> {
         }
     }
 
-    fn link_finding(&mut self, finding: &str, pointer: &Pointer) -> Result<Pointer> {
+    fn link_finding(&mut self, finding: &str, pointer: &Pointer, notes: &mut Vec<String>) -> Result<Pointer> {
         match (&pointer.target, &pointer.span) {
             (Target::Page(key), Span::Whole) => {
                 let page = self.resolve(pointer)?;
@@ -280,10 +282,36 @@ impl Transaction<'_> {
                 Ok(best.map_or_else(|| Pointer::to_page(key.clone()), Pointer::to_item))
             }
             (_, Span::Quoting(quote)) => match self.resolve(pointer) {
-                Err(Error::UnresolvedPointer { .. }) => self.link_folded(quote, pointer),
+                Err(Error::UnresolvedPointer { .. }) => {
+                    self.link_folded(quote, pointer).or_else(|error| self.link_by_words(finding, pointer, error, notes))
+                }
                 resolved => self.as_stated(resolved?),
             },
             _ => self.resolve(pointer).map(|_| pointer.clone()),
+        }
+    }
+
+    /// The trace of a page that says a finding whose quote it does not have; else the error of the quote.
+    fn link_by_words(
+        &mut self,
+        finding: &str,
+        pointer: &Pointer,
+        error: Error,
+        notes: &mut Vec<String>,
+    ) -> Result<Pointer> {
+        let is_absent = matches!(&error, Error::UnresolvedPointer { reason, .. } if !reason.contains("ambiguous"));
+        let Target::Page(_) = &pointer.target else { return Err(error) };
+        if !is_absent || pointer.hash.is_some() {
+            return Err(error);
+        }
+        let whole = Pointer { span: Span::Whole, ..pointer.clone() };
+        let page = self.resolve(&whole)?;
+        match self.best_trace(finding, page.target)? {
+            Some(trace) => {
+                notes.push(format!("linked by its words: {error}"));
+                Ok(Pointer::to_item(trace))
+            }
+            None => Err(error),
         }
     }
 
@@ -306,7 +334,12 @@ impl Transaction<'_> {
             else {
                 continue;
             };
-            match find_quote(text, quote) {
+            let speaker = content.record.speaker.as_deref().or(content.record.tool.as_deref());
+            let found_there = find_quote(text, quote);
+            match found_there.or_else(|error| match error {
+                QuoteError::Absent => find_quote(text, without_prefix(quote, speaker)),
+                error => Err(error),
+            }) {
                 Err(error @ QuoteError::Ambiguous) => {
                     return Err(unresolved(format!("it {error}; give the byte range")));
                 }

@@ -10,13 +10,18 @@
 //! from; a concept of one name or alias, and an intent of one meaning, exists once.
 
 use super::Transaction;
-use crate::memory::structure::{Roles, Step, Trajectory, checked_facts, checked_score, segments, units};
+use crate::core::handle::Holotype;
+use crate::memory::embedder::EmbedError;
+use crate::memory::structure::{
+    Embedder, Prepared, PreparedFact, PreparedProcedure, Roles, Step, Trajectory, Unit, checked_facts, prepare, units,
+};
 use crate::model::edge::Edge;
-use crate::model::item::{ItemId, Kind, Layer};
+use crate::model::item::{ItemId, Kind, Layer, Source};
 use crate::model::pointer::Pointer;
+use crate::options::Durability;
 use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The items that [`Transaction::create`] wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,32 +38,106 @@ pub struct Created {
     pub intents: Vec<ItemId>,
     /// The number of segments.
     pub segments: usize,
+    /// What was left out of the roles' answers, each with the reason.
+    pub notes: Vec<String>,
+}
+
+/// An embedder that knows the vectors of some texts.
+#[derive(Debug)]
+struct Known<'k> {
+    embedder: &'k dyn Embedder,
+    vectors: &'k HashMap<String, Option<Vec<f32>>>,
+}
+
+impl Embedder for Known<'_> {
+    fn fingerprint(&self) -> String {
+        self.embedder.fingerprint()
+    }
+
+    fn dimensions(&self) -> usize {
+        self.embedder.dimensions()
+    }
+
+    fn name(&self) -> String {
+        self.embedder.name()
+    }
+
+    fn embed_batch(&self, texts: &[&str]) -> std::result::Result<Vec<Option<Vec<f32>>>, EmbedError> {
+        let known: Option<Vec<_>> = texts.iter().map(|text| self.vectors.get(*text).cloned()).collect();
+        known.map_or_else(|| self.embedder.embed_batch(texts), Ok)
+    }
+}
+
+impl Holotype {
+    /// Structures a trajectory in a transaction of its own. The roles are asked before it begins, so that no writer
+    /// waits for a model; only the merger of intents is asked within it.
+    ///
+    /// # Errors
+    /// As [`Transaction::create`] and [`Transaction::commit`].
+    ///
+    /// ```
+    /// use holotype::structure::{Roles, Step, Trajectory};
+    /// use holotype::{Durability, Holotype, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let database = Holotype::create(dir.path().join("memory.holo"), Options::default())?;
+    /// let step = Step::new("The shop Lumora sells 40 lamps.").action("sort by price");
+    /// let trajectory = Trajectory { episode: "shop".to_owned(), goal: "buy a lamp".to_owned(), steps: vec![step] };
+    /// let created = database.structure(&trajectory, &Roles::default(), Durability::Sync)?;
+    /// assert_eq!((created.facts.len(), created.procedures.len()), (1, 1));
+    /// # Ok::<(), holotype::Error>(())
+    /// ```
+    pub fn structure(&self, trajectory: &Trajectory, roles: &Roles<'_>, durability: Durability) -> Result<Created> {
+        let prepared = self.prepare_trajectory(trajectory, roles)?;
+        let mut transaction = self.begin()?;
+        let created = transaction.create_prepared(&prepared, roles)?;
+        transaction.commit(durability)?;
+        Ok(created)
+    }
+
+    /// Asks the roles about a trajectory, with the embedder of the database, for [`Transaction::create_prepared`].
+    ///
+    /// # Errors
+    /// As [`prepare`].
+    pub fn prepare_trajectory(&self, trajectory: &Trajectory, roles: &Roles<'_>) -> Result<Prepared> {
+        let own = self.snapshot().state.embedder(self.core.options.embedder.as_ref())?;
+        prepare(trajectory, roles, own.as_deref())
+    }
 }
 
 impl Transaction<'_> {
-    /// Structures a trajectory: traces, facts with concepts, procedures with intents.
+    /// Structures a trajectory: traces, facts with concepts, procedures with intents. Other writers wait for the roles
+    /// meanwhile; [`Holotype::structure`] asks them before its transaction.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when a role breaks its limits or the trajectory has no episode or no step; what a role
-    /// fails with; the errors of [`Transaction::record`] and [`Transaction::remember`].
+    /// As [`prepare`]; the errors of [`Transaction::record`] and [`Transaction::remember`].
     pub fn create(&mut self, trajectory: &Trajectory, roles: &Roles<'_>) -> Result<Created> {
-        if trajectory.episode.is_empty() || trajectory.steps.is_empty() {
-            return Err(Error::Invalid("a trajectory needs an episode and at least one step".to_owned()));
-        }
+        let own = self.state.embedder(self.core.options.embedder.as_ref())?;
+        let prepared = prepare(trajectory, roles, own.as_deref())?;
+        self.create_prepared(&prepared, roles)
+    }
+
+    /// Writes a trajectory that [`prepare`] made; of the roles only the merger of intents is asked.
+    ///
+    /// # Errors
+    /// As [`Transaction::create`].
+    pub fn create_prepared(&mut self, prepared: &Prepared, roles: &Roles<'_>) -> Result<Created> {
+        let own = self.state.embedder(self.core.options.embedder.as_ref())?;
+        let embedder = roles.embedder.or(own.as_deref());
+        let known = embedder.map(|embedder| Known { embedder, vectors: &prepared.vectors });
+        let embedder = known.as_ref().map(|known| known as &dyn Embedder);
+        let roles = Roles { embedder, ..*roles };
         self.atomically(|transaction| {
-            let steps = transaction.completed(trajectory, roles)?;
-            let mut created = Created::default();
-            for step in &steps {
-                let trace = transaction.record_step(&trajectory.episode, step)?;
-                created.traces.push(trace);
-                transaction.induce_facts(trace, roles, &mut created)?;
+            let mut created = Created { notes: prepared.notes.clone(), ..Created::default() };
+            for step in &prepared.steps {
+                created.traces.push(transaction.record_step(&prepared.episode, step)?);
             }
-            let segments = segments(&steps, roles.same_segment);
-            created.segments = segments.len();
-            for segment in segments {
-                let traces = created.traces.get(segment.clone()).unwrap_or_default().to_vec();
-                let steps = steps.get(segment).unwrap_or_default();
-                transaction.induce_procedure(steps, &traces, roles, &mut created)?;
+            let pairs = prepared.facts.iter().map(|fact| (created.traces.get(fact.step).copied(), fact));
+            let facts: Vec<(ItemId, &PreparedFact)> = pairs.filter_map(|(trace, fact)| Some((trace?, fact))).collect();
+            transaction.write_facts(&facts, &roles, &mut created)?;
+            created.segments = prepared.segments.len();
+            for procedure in &prepared.procedures {
+                transaction.write_procedure(procedure, &prepared.steps, &roles, &mut created)?;
             }
             created.intents.sort_unstable();
             created.intents.dedup();
@@ -75,9 +154,23 @@ impl Transaction<'_> {
         if self.state.attributes(trace)?.layer() != Layer::Trace {
             return Err(Error::Invalid(format!("{trace} is no trace: facts are drawn from what happened")));
         }
+        let attributes = self.state.attributes(trace)?;
+        let text = self.content(trace)?.text().to_owned();
+        let speaker = attributes.speaker.map(|name| self.state.symbol_name(name)).transpose()?;
+        let mut created = Created { traces: vec![trace], ..Created::default() };
+        let mut facts = Vec::new();
+        for (unit, range) in units(&text).into_iter().enumerate() {
+            let of = Unit { text: &text[range.clone()], time: attributes.time, speaker: speaker.as_deref() };
+            let extracted = checked_facts(roles.extractor, &of)?;
+            created.notes.extend(extracted.dropped);
+            for mut fact in extracted.facts {
+                fact.span = range.start + fact.span.start..range.start + fact.span.end;
+                facts.push(PreparedFact { step: 0, field: "text", unit, fact });
+            }
+        }
+        let facts: Vec<(ItemId, &PreparedFact)> = facts.iter().map(|fact| (trace, fact)).collect();
         self.atomically(|transaction| {
-            let mut created = Created { traces: vec![trace], ..Created::default() };
-            transaction.induce_facts(trace, roles, &mut created)?;
+            transaction.write_facts(&facts, roles, &mut created)?;
             transaction.unite_created(&mut created)?;
             Ok(created)
         })
@@ -96,28 +189,15 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// The steps with state, subgoal and reward, and with vectors of their subgoals.
-    fn completed(&mut self, trajectory: &Trajectory, roles: &Roles<'_>) -> Result<Vec<Step>> {
-        let mut steps = trajectory.steps.clone();
-        for at in 0..steps.len() {
-            let mut step = roles.standardiser.complete(&trajectory.goal, &steps, at)?;
-            if step.reward.is_some_and(|reward| !(0.0..=1.0).contains(&reward)) {
-                return Err(Error::Invalid(format!("step {at}: a reward is a number from 0 to 1")));
-            }
-            if let (None, Some(subgoal)) = (&step.subgoal_vector, &step.subgoal) {
-                step.subgoal_vector = self.embedded(subgoal, roles)?;
-            }
-            if let Some(place) = steps.get_mut(at) {
-                *place = step;
-            }
-        }
-        Ok(steps)
-    }
-
     fn record_step(&mut self, episode: &str, step: &Step) -> Result<ItemId> {
         let mut trace = NewTrace::new(Kind::Observation, episode, step.observation.clone());
         trace.key = step.key.clone();
         trace.vector = step.vector.clone();
+        trace.time = step.time;
+        trace.speaker.clone_from(&step.speaker);
+        trace.tool.clone_from(&step.tool);
+        trace.source = step.source.as_deref().map(str::parse).transpose()?;
+        trace.status = step.status.as_deref().map(str::parse).transpose()?;
         let reward = step.reward.map(|reward| reward.to_string());
         let fields =
             [("state", &step.state), ("action", &step.action), ("reward", &reward), ("subgoal", &step.subgoal)];
@@ -129,15 +209,23 @@ impl Transaction<'_> {
         self.record(trace)
     }
 
-    fn induce_facts(&mut self, trace: ItemId, roles: &Roles<'_>, created: &mut Created) -> Result<()> {
-        let text = self.content(trace)?.text().to_owned();
-        for unit in units(&text) {
+    /// Writes facts of traces; those of one unit are siblings.
+    fn write_facts(
+        &mut self,
+        facts: &[(ItemId, &PreparedFact)],
+        roles: &Roles<'_>,
+        created: &mut Created,
+    ) -> Result<()> {
+        for unit in facts.chunk_by(|a, b| (a.0, a.1.unit) == (b.0, b.1.unit)) {
             let mut siblings: Vec<ItemId> = Vec::new();
-            for fact in checked_facts(roles.extractor, &text[unit.clone()])? {
-                let (start, end) = ((unit.start + fact.span.start) as u64, (unit.start + fact.span.end) as u64);
-                let mut recall = NewRecall::fact(&fact.text).from(Pointer::to_item(trace).bytes(start, end));
-                recall.vector = match fact.vector {
-                    Some(vector) => Some(vector),
+            for (trace, PreparedFact { field, fact, .. }) in unit {
+                let span = (fact.span.start as u64, fact.span.end as u64);
+                let pointer = Pointer::to_item(*trace).field(*field).bytes(span.0, span.1);
+                let mut recall = NewRecall::fact(&fact.text).from(pointer);
+                // What the agent said is not what its environment showed.
+                recall.source = (*field == "action").then_some(Source::Assistant);
+                recall.vector = match &fact.vector {
+                    Some(vector) => Some(vector.clone()),
                     None => self.embedded(&fact.text, roles)?,
                 };
                 let id = self.remember(recall)?;
@@ -156,24 +244,28 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn induce_procedure(
+    fn write_procedure(
         &mut self,
+        prepared: &PreparedProcedure,
         steps: &[Step],
-        traces: &[ItemId],
         roles: &Roles<'_>,
         created: &mut Created,
     ) -> Result<()> {
-        let subgoal = steps.first().and_then(|step| step.subgoal.clone()).unwrap_or_default();
-        let Some(procedure) = roles.procedures.procedure(&subgoal, steps)? else { return Ok(()) };
+        let PreparedProcedure { steps: segment, procedure, intent } = prepared;
+        let traces = created.traces.get(segment.clone()).unwrap_or_default();
         let mut recall = NewRecall::new(Kind::Procedure, &procedure.text);
-        recall.return_score = checked_score(procedure.return_score)?;
+        recall.return_score = procedure.return_score;
         recall.from = traces.iter().map(|trace| Pointer::to_item(*trace)).collect();
         recall.vector = self.embedded(&procedure.text, roles)?;
         let id = self.remember(recall)?;
         created.procedures.push(id);
-        if !subgoal.trim().is_empty() {
-            let vector = steps.first().and_then(|step| step.subgoal_vector.clone());
-            let intent = self.intent(&subgoal, vector, roles)?;
+        if !intent.trim().is_empty() {
+            let first = steps.get(segment.start).filter(|step| step.subgoal.as_ref() == Some(intent));
+            let vector = match first.and_then(|step| step.subgoal_vector.clone()) {
+                Some(vector) => Some(vector),
+                None => self.embedded(intent, roles)?,
+            };
+            let intent = self.intent(intent, vector, roles)?;
             self.link(id, Edge::Solves, intent)?;
             created.intents.retain(|known| self.state.attributes(*known).is_ok_and(|intent| intent.active));
             created.intents.push(intent);

@@ -59,7 +59,7 @@ impl Transaction<'_> {
     /// Merges what belongs together among some items. Inactive ones are passed over.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a `tau` that is no number. A pair that the merger fails for stays as it is.
+    /// [`Error::Invalid`] for a `tau` that is no number; what the merger fails with. Then nothing is merged.
     pub fn merge(&mut self, among: &[ItemId], merger: &dyn FactMerger, options: MergeOptions) -> Result<Vec<Merge>> {
         if !options.tau.is_finite() {
             return Err(Error::Invalid("tau is a finite number".to_owned()));

@@ -3,18 +3,30 @@
 use super::Transaction;
 use crate::read::answer::Answer;
 use crate::read::limits::Limits;
+use crate::read::snapshot::Snapshot;
 use crate::records::record::Record;
 use crate::write::receipt;
-use crate::{RecallBuilder, Result, recall};
+use crate::{RecallBuilder, Result, Roles, recall};
 use holotype_query::plan::Recall;
 
 impl Transaction<'_> {
     /// Answers a recall and stages its receipt. The answer includes earlier writes of this transaction, so the receipt
     /// is as of this transaction.
     pub(crate) fn recall_with_receipt(&mut self, asked: &Recall, limits: &Limits) -> Result<Answer> {
+        self.received(asked, |snapshot| recall::run(&snapshot.with_limits(limits).metered(), asked))
+    }
+
+    /// Answers a recall, by roles where some are given, and stages its receipt.
+    pub(crate) fn recall_with(&mut self, asked: &Recall, roles: Option<Roles<'_>>) -> Result<Answer> {
+        self.received(asked, |snapshot| match roles {
+            Some(roles) => recall::run_with_roles(&snapshot, asked, roles),
+            None => recall::run(&snapshot, asked),
+        })
+    }
+
+    fn received(&mut self, asked: &Recall, run: impl FnOnce(Snapshot) -> Result<Answer>) -> Result<Answer> {
         let is_alone = self.records.iter().all(|record| matches!(record, Record::Receipt(_) | Record::Read(_)));
-        let snapshot = self.snapshot()?.with_limits(limits);
-        let mut answer = recall::run(&snapshot.metered(), asked)?;
+        let mut answer = run(self.snapshot()?)?;
         if !is_alone && asked.clauses.as_of.is_none() {
             answer.commit = self.number();
         }

@@ -224,8 +224,8 @@ impl Pairing<'_> {
             std::mem::swap(&mut earlier, &mut later);
         }
         let is_pair = earlier.nodes.len() + later.nodes.len() == 2;
-        let merged = merger.merge(&earlier.text, &later.text);
-        let Some(fact) = merged.ok().filter(|fact| is_pair || fact.relation == Relation::Update) else {
+        let merged = merger.merge(&earlier.text, &later.text)?;
+        let Some(fact) = Some(merged).filter(|fact| is_pair || fact.relation == Relation::Update) else {
             self.nodes[a].near.retain(|(_, other)| *other != b);
             self.nodes[b].near.retain(|(_, other)| *other != a);
             return Ok(());
