@@ -12,6 +12,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/memory.md", include_str!("../../../docs/memory.md")),
     ("docs/query-language.md", include_str!("../../../docs/query-language.md")),
     ("docs/format.md", include_str!("../../../docs/format.md")),
+    ("docs/import.md", include_str!("../../../docs/import.md")),
 ];
 
 /// One command with what it should print.
