@@ -1,12 +1,16 @@
-//! `holotype import`: imports the lines of files into a database.
+//! `holotype import`: imports the lines of files into a database, or with `--from` the files of other programs
+//! ([`foreign`]).
 //!
 //! If the database has no embedding space and the files bring no vectors, the built-in hashing embedder makes a vector
 //! for every text, so that recall works without a model.
+
+mod foreign;
 
 use crate::failure::{Failure, Problem, Status};
 use crate::interrupt::{self, Stoppable};
 use crate::render::{self, Format};
 use crate::{database, params, screen};
+use foreign::Foreign;
 use holotype::embed::{Embedder, HashingEmbedder};
 use holotype::interchange::{self, ImportOptions, ImportReport, NpyReader};
 use holotype::plural::counted;
@@ -21,21 +25,23 @@ use std::sync::Arc;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// Files of JSON Lines, in order; `-` is stdin
+    /// Files of JSON Lines, in order; `-` is stdin. With --from: files, folders or ZIPs of that format
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    foreign: Foreign,
     /// The vectors that `row` refers to: one file for each FILE, in the same order
-    #[arg(long, value_name = "FILE.npy")]
+    #[arg(long, value_name = "FILE.npy", conflicts_with = "from")]
     vectors: Vec<PathBuf>,
     /// The durability of each transaction before the next one begins
     #[arg(long, default_value = "sync", value_parser = ["sync", "flush", "none"])]
     durability: String,
     /// Report a wrong line and go on; lines that depend on it are skipped too
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     skip_bad: bool,
     /// Load a new database at the largest rate; DB exists once all is loaded and indexed. An interrupted load is
     /// continued by the same command
-    #[arg(long, conflicts_with = "durability")]
+    #[arg(long, conflicts_with_all = ["durability", "from"])]
     bulk: bool,
 }
 
@@ -48,6 +54,9 @@ struct Input {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
+    if let Some(from) = args.foreign.from {
+        return foreign::run(from, args, format);
+    }
     if !args.vectors.is_empty() && args.vectors.len() != args.files.len() {
         let (files, vectors) = (args.files.len(), args.vectors.len());
         let message = format!(
@@ -128,10 +137,12 @@ fn open_inputs(args: &Args) -> Result<Vec<Input>, Failure> {
             let opened = File::open(file).and_then(|opened| Ok((opened.metadata()?, opened)));
             let (metadata, opened) = opened.map_err(|error| Problem::io(file, "read", &error))?;
             if metadata.is_dir() {
-                return Err(Problem::io(file, "read", &io::ErrorKind::IsADirectory.into()).into());
+                let hint = "--from FORMAT reads folders: `holotype import --help` lists the formats";
+                return Err(Problem::io(file, "read", &io::ErrorKind::IsADirectory.into()).hint(hint).into());
             }
             (Box::new(BufReader::with_capacity(1 << 18, opened)), metadata.len())
         };
+        let lines = foreign::refuse(&args.db, file, lines)?;
         let name = if file.as_os_str() == "-" { "<stdin>".to_owned() } else { file.display().to_string() };
         inputs.push(Input { name, lines, len, vectors });
     }

@@ -242,7 +242,7 @@ fn dead_files(root: &Path, sources: &[Source], violations: &mut Vec<Violation>) 
         }
     }
     for source in sources {
-        let (krate, inner) = source.path.split_once('/').unwrap_or_default();
+        let (krate, inner) = split_at_crate(root, &source.path);
         let depth = inner.matches('/').count();
         let is_root = ["src/lib.rs", "src/main.rs", "build.rs", "tests/it/main.rs"].contains(&inner)
             || (depth == 1 && (inner.starts_with("examples/") || inner.starts_with("tests/")))
@@ -252,6 +252,12 @@ fn dead_files(root: &Path, sources: &[Source], violations: &mut Vec<Violation>) 
             violations.push(report(source, "dead-file", 1, "no `mod` reaches it".to_owned()));
         }
     }
+}
+
+/// The folder of the crate that a file belongs to, and its path there. A crate may lie within another one's folder.
+fn split_at_crate<'p>(root: &Path, path: &'p str) -> (&'p str, &'p str) {
+    let folders = path.match_indices('/').map(|(at, _)| (&path[..at], &path[at + 1..]));
+    folders.rev().find(|(folder, _)| root.join(folder).join("Cargo.toml").is_file()).unwrap_or_default()
 }
 
 /// Names in `mod name;`.

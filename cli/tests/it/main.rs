@@ -2,6 +2,7 @@
 
 mod command_line;
 mod hooks;
+mod import_noise;
 mod kill;
 mod mcp;
 mod readme;

@@ -15,6 +15,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/hooks.md", include_str!("../../../docs/hooks.md")),
     ("docs/mcp.md", include_str!("../../../docs/mcp.md")),
     ("docs/operations.md", include_str!("../../../docs/operations.md")),
+    ("docs/import.md", include_str!("../../../docs/import.md")),
 ];
 
 /// One command with what it should print.

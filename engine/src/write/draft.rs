@@ -149,6 +149,12 @@ impl NewTrace {
         self
     }
 
+    /// States that it has no time: one that is left out is the time of the transaction.
+    pub fn without_time(mut self) -> Self {
+        self.timeless = true;
+        self
+    }
+
     /// Adds a text field.
     pub fn field(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push(Field { name: name.into(), value: FieldValue::Text(value.into()) });
@@ -160,6 +166,13 @@ impl NewTrace {
         let value =
             String::from_utf8(value).map_or_else(|error| FieldValue::Bytes(error.into_bytes()), FieldValue::Text);
         self.fields.push(Field { name: name.into(), value });
+        self
+    }
+
+    /// Adds a field that is kept as bytes, text or not: no word of it is indexed and no claim extracted. It is for what
+    /// a trace was made of, such as the line of a log.
+    pub fn kept_field(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+        self.fields.push(Field { name: name.into(), value: FieldValue::Bytes(value.into()) });
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::log_fixture::{PAGE, create, dir, disk, open, read_only, records, segment_path, small_options};
+use crate::log_fixture::{PAGE, create, dir, disk, open, read_only, records, segment_path, small_options, writable};
 use holotype_storage::log::{Erase, Log, LogOptions, Lsn, OpenOptions};
 use holotype_storage::vfs::{Crash, Failure, OpenMode, SimVfs, Vfs};
 use holotype_storage::{Error, SoundSegment, VerifyReport};

@@ -9,6 +9,7 @@ mod credit;
 mod demo;
 mod density;
 mod graph;
+mod importers;
 mod interchange;
 mod judge;
 mod knowledge;
