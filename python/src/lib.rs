@@ -29,6 +29,7 @@ mod drafts;
 mod embedders;
 mod errors;
 mod interrupt;
+mod json;
 mod line;
 mod pickle;
 mod process;

@@ -18,6 +18,7 @@ mod documents;
 mod embedder;
 mod equation;
 mod failing_once;
+mod fields;
 mod flips;
 mod forget;
 mod format_document;

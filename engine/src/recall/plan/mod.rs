@@ -19,6 +19,7 @@ use crate::Result;
 use crate::model::hashing::HashingEmbedder;
 use crate::model::item::{ItemId, Layer};
 use crate::read::filter::{Filter, episode_numbers};
+use crate::read::item_view::heading;
 use crate::read::snapshot::Snapshot;
 use crate::recall::score::Weights;
 use crate::state::attributes::scalars::Reads;
@@ -330,6 +331,6 @@ fn expand_plan(expand: &Expand) -> ExpandPlan {
 fn return_columns(returns: &Returns) -> Option<Vec<String>> {
     match returns {
         Returns::All => None,
-        Returns::Names(names) => Some(names.iter().map(|name| name.node.dotted()).collect()),
+        Returns::Names(names) => Some(names.iter().map(|name| heading(&name.node)).collect()),
     }
 }
