@@ -46,7 +46,7 @@ fn written(number: u64) -> NewTrace {
     NewTrace::turn(format!("e{}", number % 3), format!("a note {number}"))
         .key(format!("k{number}"))
         .vector(vec![1.0, number as f32])
-        .field("price", if number % 13 == 0 { Value::Null } else { json!(number as f64 / 2.0) })
+        .field("price", if number.is_multiple_of(13) { Value::Null } else { json!(number as f64 / 2.0) })
         .field("user", format!("user {}", number % 7))
         .field("odd", odd[number as usize % odd.len()].clone())
         .field(
@@ -116,7 +116,9 @@ fn a_declared_field_answers_what_reading_each_item_answers() {
     undone.record(NewTrace::turn("e", "x").field("price", 77)).unwrap();
     assert_eq!(keys(&undone.snapshot().unwrap(), "fields.price = 77").len(), 1);
     drop(undone);
-    commit(&database, |transaction| drop(transaction.record(NewTrace::turn("e", "y").field("price", 78)).unwrap()));
+    commit(&database, |transaction| {
+        transaction.record(NewTrace::turn("e", "y").field("price", 78)).unwrap();
+    });
     assert!(keys(&database.snapshot(), "fields.price = 77").is_empty());
     // Of another type, and no more.
     database.query("declare field price text; declare field odd none", &Params::new()).unwrap();
