@@ -13,6 +13,7 @@ use crate::read::limits::refill_memory;
 use crate::read::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::content::{ContentReader, OwnItems};
+use crate::state::settings::declaration;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result};
 use holotype_storage::catalog::Catalog;
@@ -56,6 +57,9 @@ impl Holotype {
         if let Some(profile) = &options.profile {
             crate::state::settings::canonical("profile", profile)?;
         }
+        for (field, form) in &options.fields {
+            crate::state::settings::canonical(&declaration(field), form)?;
+        }
         prepare_allocator(&options);
         files.create_dirs()?;
         let mut lock = open::lock(&files, &options)?;
@@ -93,7 +97,7 @@ impl Holotype {
         Ok(database)
     }
 
-    /// Writes the first transaction: the space and the profile that the options name.
+    /// Writes the first transaction: the space, the profile and the fields that the options name.
     pub(crate) fn set_up(&self, options: &Options) -> Result<()> {
         let mut transaction = self.begin()?;
         if let Some(space) = &options.space {
@@ -101,6 +105,9 @@ impl Holotype {
         }
         if let Some(profile) = &options.profile {
             transaction.set("profile", profile)?;
+        }
+        for (field, form) in &options.fields {
+            transaction.declare(field, form)?;
         }
         transaction.commit(Durability::Sync)?;
         Ok(())

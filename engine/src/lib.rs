@@ -98,6 +98,7 @@ pub use read::answer::Row;
 pub use read::citations::{CheckedCite, CheckedSentence, Diagnostic, MemoryCheck};
 pub use read::cite::Cite;
 pub use read::controller::{CoverageController, HopController, HopDecision, HopView};
+pub use read::fields::Fields;
 pub use read::guidance::{Asked, Extractive, Guidance, Mode, ModeChooser, QuestionWords, Reasoner, parse_guidance};
 pub use read::item_attributes::ItemAttributes;
 pub use read::limits::{Cancel, Limits};

@@ -86,6 +86,9 @@ pub struct Options {
     pub space: Option<Space>,
     /// The score profile statements use when they name none: `default`, `helm`, `archive` or `agent`.
     pub profile: Option<String>,
+    /// The fields that a new database declares, each with its type: `text`, `number` or `bool`. Filters on a declared
+    /// field read a column instead of each item.
+    pub fields: Vec<(String, String)>,
     /// The size of a log page in bytes, a power of two from 4 KiB to 1 MiB; fixed at creation.
     pub page_size: u32,
     /// Open for reading only: nothing on disk is changed.
@@ -152,6 +155,7 @@ impl Default for Options {
         Options {
             space: None,
             profile: None,
+            fields: Vec::new(),
             page_size: 32 << 10,
             read_only: false,
             exclusive: true,

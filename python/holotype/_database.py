@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,8 @@ from ._values import Change, Head, ImportReport, ReembedReport, Space, VerifyRep
 from .errors import InputError, VectorError
 
 if TYPE_CHECKING:
-    from ._types import OpenOptions, _Durability as Durability, _Profile as Profile
+    from ._types import OpenOptions, _Durability as Durability, _FieldType as FieldType, _Profile as Profile
+    from ._types import _Source as Source, _Status as Status, _TraceKind as TraceKind
     import numpy
     from typing_extensions import Unpack
 
@@ -33,6 +34,7 @@ def create(
     space: Space | str | None = None,
     profile: Profile | None = None,
     embedder: Embedder | None = None,
+    fields: Mapping[str, FieldType] | None = None,
     **options: Unpack[OpenOptions],
 ) -> Database:
     """Creates a database at a path where nothing is, and opens it.
@@ -40,11 +42,13 @@ def create(
     :param space: the embedding space of its vectors. ``"hashing-v1-256"`` is built in and needs no model.
     :param profile: the score profile of statements that name none: ``agent`` or ``archive``.
     :param embedder: makes the vectors of texts that come without one.
+    :param fields: the fields to declare, such as ``{"price": "number", "meta.topic": "text"}``: see
+        :meth:`holotype.Transaction.declare`.
     :param options: ``shared`` as in :func:`open`, and those of the Rust interface by name, such as ``memory_limit`` or
         ``write_timeout`` (seconds).
     """
     given = {**options, "space": space_of(embedder, Space.of(space)), "profile": profile}
-    return _open("create", path, embedder, given)
+    return _declared(_open("create", path, embedder, given), fields)
 
 
 def open(
@@ -78,11 +82,12 @@ def open_or_create(
     space: Space | str | None = None,
     profile: Profile | None = None,
     embedder: Embedder | None = None,
+    fields: Mapping[str, FieldType] | None = None,
     **options: Unpack[OpenOptions],
 ) -> Database:
     """Opens a database, or creates it if there is none: see :func:`open` and :func:`create`."""
     given = {**options, "space": space_of(embedder, Space.of(space)), "profile": profile}
-    return _open("open_or_create", path, embedder, given)
+    return _declared(_open("open_or_create", path, embedder, given), fields)
 
 
 def rebuild(path: Path, *, embedder: Embedder | None = None, **options: Unpack[OpenOptions]) -> Database:
@@ -108,6 +113,19 @@ def _open(mode: str, path: Path, embedder: Embedder | None, options: dict[str, A
     except BaseException:
         database.close()
         raise
+    return database
+
+
+def _declared(database: Database, fields: Mapping[str, FieldType] | None) -> Database:
+    """The database once these fields are declared in it."""
+    if fields:
+        try:
+            with database.begin() as tx:
+                for field, type in fields.items():
+                    tx.declare(field, type)
+        except BaseException:
+            database.close()
+            raise
     return database
 
 
@@ -163,6 +181,63 @@ class Database(Reading):
         ...     number = tx.record("Book it.", episode="trip-42", source="user")
         """
         return Transaction(self._native.begin(False, timeout), self._embedder, durability)
+
+    def record(
+        self,
+        text: str,
+        *,
+        episode: str,
+        kind: TraceKind = "turn",
+        key: str | None = None,
+        step: int | None = None,
+        time: datetime | str | int | None = None,
+        version: str | None = None,
+        status: Status | None = None,
+        source: Source | None = None,
+        speaker: str | None = None,
+        tool: str | None = None,
+        log_id: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        labels: Sequence[str] = (),
+        vector: Any = None,
+        claims: Mapping[str, Any] | None = None,
+        durability: Durability = "sync",
+    ) -> int:
+        """Records one trace in a transaction of its own: see :meth:`holotype.Transaction.record`.
+
+        >>> number = db.record("Book it.", episode="trip-42", source="user", fields={"price": 450})
+        >>> db[number].fields["price"]
+        450
+        """
+        with self.begin(durability=durability) as tx:
+            return tx.record(
+                text, episode=episode, kind=kind, key=key, step=step, time=time, version=version, status=status,
+                source=source, speaker=speaker, tool=tool, log_id=log_id, fields=fields, labels=labels,
+                vector=vector, claims=claims,
+            )  # fmt: skip
+
+    def load(
+        self,
+        path: Path,
+        *,
+        map: Mapping[str, str] | None = None,
+        episode: str | None = None,
+        batch: int = 10_000,
+        durability: Durability = "sync",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Records the rows of a Parquet, Arrow or CSV file as traces, and returns their number. Needs pyarrow.
+
+        :param map: where each column goes: ``text``, ``vector``, ``labels``, an attribute of
+            :meth:`holotype.Transaction.record`, ``fields.NAME``, or ``""`` for nowhere. A column that is not named goes
+            to the attribute of its name, or else to the field of its name.
+        :param episode: of all rows, if no column has it.
+        :param batch: rows of one transaction. Rows of batches that were committed stay if a later one fails.
+        :param progress: called with the rows recorded and the rows of the file after each batch.
+        """
+        from ._load import load
+
+        return load(self, path, map or {}, episode, batch, durability, progress)
 
     def _begin_shared(self, durability: Durability, timeout: float | None) -> Transaction:
         """A transaction that belongs to no one thread, for asyncio."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ._database import Database
 from ._native import Item
@@ -25,7 +25,10 @@ from .errors import Error
 if TYPE_CHECKING:
     from ._types import _Durability as Durability
 
-__all__ = ["Documents", "Record", "field_of", "field_bytes", "key_of", "key_prefix", "read", "searchable", "text_of"]
+__all__ = [
+    "Documents", "Record", "field_bytes", "field_of", "key_of", "key_prefix", "parts_of", "read", "searchable",
+    "text_of",
+]  # fmt: skip
 
 R = TypeVar("R")
 
@@ -37,6 +40,18 @@ _RAW_TEXT = "text.raw"
 def key_of(*parts: str) -> str:
     """A key of parts, each of which may be any text."""
     return "/".join(_part(part) for part in parts)
+
+
+def parts_of(key: str) -> list[str] | None:
+    """The parts of a key; ``None`` if one was too long to be kept in it.
+
+    >>> parts_of(key_of("a/b", "c"))
+    ['a/b', 'c']
+    """
+    parts = key.split("/")
+    if any("~" in part and len(part) == _MAX_PART for part in parts):
+        return None
+    return [unquote(part, errors="surrogatepass") for part in parts]
 
 
 def key_prefix(text: str) -> str:
@@ -94,7 +109,7 @@ class Record(NamedTuple):
     key: str
     text: str
     episode: str
-    fields: Mapping[str, str | bytes]
+    fields: Mapping[str, Any]
     log_id: str | None = None
     vector: Any = None
 
@@ -170,6 +185,33 @@ class Documents:
             if item is not None:
                 yield key, item
 
+    def find(
+        self,
+        view: Snapshot | Transaction,
+        *,
+        episodes: Sequence[str] | None = None,
+        where: tuple[str, dict[str, Any]] | None = None,
+        most: int | None = None,
+    ) -> list[Item]:
+        """The records of episodes that fulfil a condition, as they were put; at most so many, if that is given."""
+        condition, params = where or ("", {})
+        scope = ""
+        if episodes is not None:
+            scope = f"in episode {', '.join(f'$episode{number}' for number in range(len(episodes)))} "
+            params = {**params, **{f"episode{number}": episode for number, episode in enumerate(episodes)}}
+        rest = f" and {condition}" if condition else ""
+        limit = "" if most is None else f" limit {most}"
+        live = "tool = $tool and active = true and not redacted"
+        statement = f"find observations {scope}where {live}{rest}{limit} return item"
+        try:
+            rows = view.query(statement, {**params, "tool": self.tool})
+        except Error as error:
+            # Nothing was ever written to an episode that is not there.
+            if error.code != "missing":
+                raise
+            return []
+        return [item for item in view.get_many(row[0] for row in rows) if item is not None and not item.redacted]
+
     def delete(self, tx: Transaction, keys: Sequence[str], *, erase: bool | None = None) -> None:
         """Deletes records with all their revisions: erases them, or takes them out of use."""
         items = [revision for key in keys for revision in tx.keys(f"{key}@")]
@@ -187,7 +229,7 @@ def _newest(view: Snapshot | Transaction, key: str) -> str | None:
     return found[0] if found else None
 
 
-def _storable(value: str | bytes) -> str | bytes:
+def _storable(value: Any) -> Any:
     """A field as it is, or as bytes if the database stores no such text."""
     if isinstance(value, str) and searchable(value) != value:
         return value.encode("utf-8", "surrogatepass")

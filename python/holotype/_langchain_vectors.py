@@ -15,6 +15,7 @@ from ._codec import dumps, loads
 from ._database import Database
 from ._documents import Documents, Record, field_of, key_of, text_of
 from ._filters import passes, refuse_unknown
+from ._index import Declared, condition, members
 from ._native import Item
 from ._snapshot import Snapshot
 from ._values import listed
@@ -60,6 +61,7 @@ class HolotypeVectorStore(VectorStore):
         self._collection = collection
         self._episode = f"langchain/{key_of(collection)}"
         self._documents = Documents(database, "langchain", erase=erase, durability=durability)
+        self._declared = Declared()
 
     @property
     def embeddings(self) -> Embeddings:
@@ -90,7 +92,7 @@ class HolotypeVectorStore(VectorStore):
             if not isinstance(text, str):
                 raise TypeError(f"texts[{number}]: expected a str, found {type(text).__name__}")
         fields = [
-            {"id": id, "metadata": dumps(metadata or {}, f"metadatas[{number}]")}
+            {"id": id, "metadata": dumps(metadata or {}, f"metadatas[{number}]"), **members(metadata)}
             for number, (id, metadata) in enumerate(zip(named, metadatas))
         ]
         vectors = self._embedding.embed_documents(texts)
@@ -99,6 +101,8 @@ class HolotypeVectorStore(VectorStore):
             for id, text, parts, vector in zip(named, texts, fields, vectors)
         ]
         with self._documents.begin() as tx:
+            for record in records:
+                self._declared.declare(tx, record.fields)
             self._documents.put_many(tx, records)
         return named
 
@@ -191,6 +195,10 @@ class HolotypeVectorStore(VectorStore):
             refuse_unknown(filter)
         if k <= 0 or self._episode not in view.episodes(self._episode, most=1):
             return []
+        found = None if callable(filter) else condition(filter)
+        if found is not None:
+            where = found[0] if where is None else f"({where}) and {found[0]}"
+            params = {**(params or {}), **found[1]}
         wanted = k if filter is None else _FIRST_POOL * k
         while True:
             channels = f"near, words pool {max(64, 10 * wanted)}" if text else "near"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -21,6 +22,7 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
+    TTLConfig,
     ensure_embeddings,
     get_text_at_path,
     tokenize_path,
@@ -29,9 +31,11 @@ from langgraph.store.base import (
 from . import _native
 from ._codec import dumps, loads
 from ._database import Database, open_or_create
-from ._documents import Documents, Record, field_bytes, field_of, key_of, text_of
+from ._documents import Documents, Record, field_bytes, field_of, key_of, parts_of, text_of
 from ._filters import passes, refuse_unknown
+from ._index import Declared, condition, members
 from ._snapshot import Snapshot
+from ._transaction import Transaction
 
 if TYPE_CHECKING:
     from ._types import _Durability as Durability
@@ -56,30 +60,49 @@ class HolotypeStore(BaseStore):
     :class:`HolotypeSaver` deletes checkpoints.
     """
 
+    supports_ttl = True
+
     def __init__(
         self,
         database: Database,
         *,
         index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
         erase: bool = True,
         durability: Durability = "sync",
     ) -> None:
+        """
+        :param index: how values are embedded.
+        :param ttl: how long values live: ``default_ttl`` in minutes, and ``refresh_on_read``.
+        :param erase: erase deleted values from the log, instead of taking them out of use.
+        :param durability: of every write: ``sync`` survives power loss, ``flush`` a crash of the process.
+        """
         self._documents = Documents(database, "langgraph-store", erase=erase, durability=durability)
+        self._declared = Declared()
+        self.ttl_config = ttl
         self._embeddings = ensure_embeddings(index.get("embed")) if index else None
         self._fields = list((index or {}).get("fields") or ["$"])
 
     @classmethod
     @contextmanager
-    def from_conn_string(cls, conn_string: str, *, index: IndexConfig | None = None) -> Iterator[HolotypeStore]:
+    def from_conn_string(
+        cls, conn_string: str, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
+    ) -> Iterator[HolotypeStore]:
         """A store in the database at a path, which is created if there is none and closed at the end."""
         with open_or_create(conn_string) as database:
-            yield cls(database, index=index)
+            yield cls(database, index=index, ttl=ttl)
+
+    @property
+    def _has_ttl(self) -> bool:
+        """Whether reading may have to let a value live on."""
+        return bool(self.ttl_config and self.ttl_config.get("refresh_on_read", True))
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Runs operations. Reads see the state before the writes, which are one transaction."""
         ops = list(ops)
         results = self._documents.read(lambda view: [self._read(view, op) for op in ops])
-        writes: dict[Place, PutOp] = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        writes = self._refresh(ops, results) if self._has_ttl else {}
+        writes.update({(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)})
         if writes:
             self._write(writes, self._embed(writes))
         return results
@@ -88,12 +111,39 @@ class HolotypeStore(BaseStore):
         """As :meth:`batch`."""
         return await asyncio.to_thread(self.batch, list(ops))
 
+    def sweep_ttl(self) -> int:
+        """Deletes the values that expired, and returns their number."""
+        with self._documents.begin() as tx:
+            if not self._expires(tx):
+                return 0
+            rows = tx.query(
+                "find observations where tool = $tool and active = true and not redacted"
+                " and fields.expires <= $now return key",
+                {"tool": self._documents.tool, "now": time.time()},
+            )
+            keys = list(dict.fromkeys(str(row[0]).rpartition("@")[0] for row in rows))
+            self._documents.delete(tx, keys)
+        return len(keys)
+
+    def _refresh(self, ops: Sequence[Op], results: Sequence[Result]) -> dict[Place, PutOp]:
+        """The writes that let what was read live on."""
+        writes: dict[Place, PutOp] = {}
+        for op, result in zip(ops, results):
+            if not isinstance(op, (GetOp, SearchOp)) or not op.refresh_ttl or not result:
+                continue
+            for item in result if isinstance(result, list) else [result]:
+                stored = self._documents.read(lambda view, i=item: self._documents.get(view, _key(i.namespace, i.key)))
+                if isinstance(item, Item) and stored is not None and "ttl" in stored.fields:
+                    op = PutOp(item.namespace, item.key, item.value, ttl=float(stored.fields["ttl"]))
+                    writes[(item.namespace, item.key)] = op
+        return writes
+
     # ---- reading ----
 
     def _read(self, view: Snapshot, op: Op) -> Result:
         if isinstance(op, GetOp):
             found = self._documents.get(view, _key(op.namespace, op.key))
-            return None if found is None else _item(found)
+            return None if found is None or _is_over(found) else _item(found)
         if isinstance(op, SearchOp):
             return list(self._search(view, op))
         if isinstance(op, ListNamespacesOp):
@@ -104,40 +154,69 @@ class HolotypeStore(BaseStore):
 
     def _search(self, view: Snapshot, op: SearchOp) -> Sequence[SearchItem]:
         refuse_unknown(op.filter)
+        wanted = op.offset + op.limit
+        # A search without a filter and a question reads no value behind its last one. Others look at all that may pass.
+        most = None if op.filter or (op.query and self._embeddings) else wanted
         found = [
             (item, _vectors(stored))
-            for _, stored in self._documents.scan(view, _prefix(op.namespace_prefix))
+            for stored in self._candidates(view, op, most)
             if passes((item := _item(stored)).value, op.filter)
         ]
-        # As they were put, and not in order of the keys.
-        found.sort(key=lambda pair: pair[0].updated_at)
         if not (op.query and self._embeddings):
-            return [_result(item, None) for item, _ in found[op.offset : op.offset + op.limit]]
+            return [_result(item, None) for item, _ in found[op.offset : wanted]]
         query = np.asarray(self._embeddings.embed_query(op.query), dtype=np.float32)
         scored = [(max(_cosine(query, row) for row in rows), item) for item, rows in found if len(rows)]
         scored.sort(key=lambda pair: pair[0], reverse=True)
-        best = [_result(item, score) for score, item in scored[op.offset : op.offset + op.limit]]
+        best = [_result(item, score) for score, item in scored[op.offset : wanted]]
         # What has no vector fills the rest.
         rest = [_result(item, None) for item, rows in found if not len(rows)]
         return best + rest[: op.limit - len(best)]
 
+    def _candidates(self, view: Snapshot, op: SearchOp, most: int | None) -> list[_native.Item]:
+        """The values below a namespace that may pass the filter, as they were put, without those that expired."""
+        places = self._places(view, op.namespace_prefix)
+        if not places:
+            return []
+        text, params = condition(op.filter) or ("", {})
+        if self._expires(view):
+            text, params = f"{text + ' and ' if text else ''}not fields.expires <= $now", {**params, "now": time.time()}
+        episodes = places if op.namespace_prefix else None
+        return self._documents.find(view, episodes=episodes, where=(text, params), most=most)
+
+    def _places(self, view: Snapshot, namespace: tuple[str, ...]) -> list[str]:
+        """The episodes of a namespace and of those below it."""
+        if not namespace:
+            return view.episodes(_EPISODES, most=1)
+        own = _EPISODES + key_of(*namespace)
+        return [*(name for name in view.episodes(own, most=1) if name == own), *view.episodes(f"{own}/")]
+
+    def _expires(self, view: Snapshot | Transaction) -> bool:
+        """Whether a value of the database may expire: the field is declared with the first that does."""
+        return any(row[0] == "field.expires" for row in view.query("show settings"))
+
     def _namespaces(self, view: Snapshot, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        # Each namespace is an episode: only one value of each is read.
-        namespaces = (episode[len(_EPISODES) :] for episode in view.episodes(_EPISODES))
-        values = (self._any(view, f"ls.d/{namespace}//") for namespace in namespaces)
-        places = {tuple(loads(field_of(value, "namespace"))) for value in values if value is not None}
+        # Each namespace is an episode.
+        counted = view.query(
+            "count observations where tool = $tool and active = true and not redacted by episode",
+            {"tool": self._documents.tool},
+        )
+        names = (str(row[0])[len(_EPISODES) :] for row in counted if str(row[0]).startswith(_EPISODES))
+        places = {self._namespace(view, name) for name in names}
         places = {place for place in places if all(_matches(one, place) for one in op.match_conditions or ())}
         if op.max_depth is not None:
             places = {place[: op.max_depth] for place in places}
         return sorted(places)[op.offset : op.offset + op.limit]
 
-    def _any(self, view: Snapshot, prefix: str) -> _native.Item | None:
-        """A value below a prefix; ``None`` if all were deleted."""
-        first = view.keys(prefix, most=1)
-        value = self._documents.get(view, first[0].rpartition("@")[0]) if first else None
-        if value is not None or not first:
-            return value
-        return next((value for _, value in self._documents.scan(view, prefix)), None)
+    def _namespace(self, view: Snapshot, name: str) -> tuple[str, ...]:
+        """The namespace of an episode's name. Parts that are too long for a key are read from a value."""
+        if (parts := parts_of(name)) is not None:
+            return tuple(parts)
+        rows = view.query(
+            "find observations in episode $episode where active = true and not redacted limit 1 return item",
+            {"episode": _EPISODES + name},
+        )
+        value = view.get_many([rows[0][0]])[0]
+        return () if value is None else tuple(loads(field_of(value, "namespace")))
 
     # ---- writing ----
 
@@ -163,15 +242,27 @@ class HolotypeStore(BaseStore):
         texts = {place: dumps(value, f"the value of {place[1]!r}") for place, value in values.items()}
         with self._documents.begin() as tx:
             before = self._documents.get_many(tx, [keys[place] for place in values])
-            fields = [_fields(place, old, vectors.get(place)) for place, old in zip(values, before)]
+            fields = [
+                {**_fields(place, old, vectors.get(place)), **members(values[place]), **_expiry(writes[place])}
+                for place, old in zip(values, before)
+            ]
+            for one in fields:
+                self._declared.declare(tx, one)
+            if any("expires" in one for one in fields):
+                tx.declare("expires", "number")
             episodes = [_EPISODES + key_of(*place[0]) for place in values]
             parts = zip([keys[place] for place in values], texts.values(), episodes, fields)
             self._documents.put_many(tx, [Record(*part) for part in parts])
             self._documents.delete(tx, [key for place, key in keys.items() if place not in values])
 
 
-def _fields(place: Place, before: _native.Item | None, vectors: list[Any] | None) -> dict[str, str | bytes]:
-    fields: dict[str, str | bytes] = {"namespace": dumps(list(place[0])), "key": place[1]}
+def _expiry(op: PutOp) -> dict[str, Any]:
+    """When a value ends, in seconds since 1970, and how many minutes it lives."""
+    return {} if op.ttl is None else {"expires": time.time() + op.ttl * 60, "ttl": float(op.ttl)}
+
+
+def _fields(place: Place, before: _native.Item | None, vectors: list[Any] | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {"namespace": dumps(list(place[0])), "key": place[1]}
     if before is not None:
         fields["created"] = _created(before).isoformat()
     if vectors:
@@ -187,6 +278,11 @@ def _key(namespace: tuple[str, ...], key: str) -> str:
 
 def _prefix(namespace: tuple[str, ...]) -> str:
     return f"ls.d/{key_of(*namespace)}/" if namespace else "ls.d/"
+
+
+def _is_over(stored: _native.Item) -> bool:
+    """Whether a value expired."""
+    return float(stored.fields.get("expires", "inf")) <= time.time()
 
 
 def _created(stored: _native.Item) -> datetime:

@@ -17,6 +17,7 @@ from .errors import InputError, WrongType
 
 if TYPE_CHECKING:
     from ._types import _Durability as Durability, _Edge as Edge, _RecallKind as RecallKind
+    from ._types import _FieldType as FieldType
     from ._types import _Source as Source, _Status as Status, _TraceKind as TraceKind
 
 __all__ = ["Transaction"]
@@ -82,7 +83,8 @@ class Transaction(Reading):
         speaker: str | None = None,
         tool: str | None = None,
         log_id: str | None = None,
-        fields: Mapping[str, str | bytes] | None = None,
+        fields: Mapping[str, Any] | None = None,
+        labels: Sequence[str] = (),
         vector: Any = None,
         claims: Mapping[str, Any] | None = None,
     ) -> int:
@@ -97,7 +99,9 @@ class Transaction(Reading):
         :param status: ``success``, ``failed`` or ``unknown``.
         :param source: ``user``, ``assistant``, ``tool``, ``environment``, ``document`` or ``system``.
         :param log_id: the log it comes from; the episode by default.
-        :param fields: named texts or bytes beside the text.
+        :param fields: named values beside the text: what JSON has, times, which become texts, or bytes. ``None`` is
+            absent.
+        :param labels: names that it carries, such as ``user:17``, which every database indexes.
         :param vector: its vector. Without one the database's embedder makes it.
         :param claims: values by name, such as ``{"UA123.price": 450}``.
         :returns: the number of the item.
@@ -105,7 +109,8 @@ class Transaction(Reading):
         return self._native.record({
             "text": text, "episode": episode, "kind": kind, "key": key, "step": step, "time": time, "version": version,
             "status": status, "source": source, "speaker": speaker, "tool": tool, "log_id": log_id,
-            "fields": None if fields is None else _mapping("fields", fields), "vector": self._vector(text, vector),
+            "fields": None if fields is None else _mapping("fields", fields),
+            "labels": listed("labels", labels, "texts"), "vector": self._vector(text, vector),
             "claims": _claims(claims),
         })  # fmt: skip
 
@@ -144,7 +149,8 @@ class Transaction(Reading):
         speaker: str | Sequence[str | None] | None = None,
         tool: str | Sequence[str | None] | None = None,
         log_id: str | Sequence[str | None] | None = None,
-        fields: Mapping[str, str | bytes] | Sequence[Mapping[str, str | bytes] | None] | None = None,
+        fields: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
+        labels: Sequence[Sequence[str]] | None = None,
     ) -> list[int]:
         """Records many traces given as columns, the fastest way in. A column has a value for each text, or one for all.
 
@@ -152,6 +158,9 @@ class Transaction(Reading):
         be a mapping, a pandas or polars frame, or an Arrow table with the columns, ``text`` and ``vector`` among them.
 
         :param vectors: the vectors, such as a numpy array with one row for each text.
+        :param fields: a mapping of names to columns, or a mapping for each text. A text, a number or a mapping in the
+            place of a column is the value of all.
+        :param labels: a list of labels for each text.
         :returns: the numbers of the items. The other arguments are those of :meth:`record`.
 
         >>> with db.begin() as tx:
@@ -161,7 +170,8 @@ class Transaction(Reading):
         """
         columns: dict[str, Any] = {
             "episode": episode, "kind": kind, "key": key, "step": step, "time": time, "version": version,
-            "status": status, "source": source, "speaker": speaker, "tool": tool, "log_id": log_id, "fields": fields,
+            "status": status, "source": source, "speaker": speaker, "tool": tool, "log_id": log_id,
+            "fields": fields, "labels": labels,
         }  # fmt: skip
         given = {name: column for name, column in columns.items() if column is not None}
         frame = columns_of(text)
@@ -175,8 +185,12 @@ class Transaction(Reading):
         texts: list[str] = listed("text", values_of(text), "texts")
         if vectors is None and self._embedder is not None and texts:
             vectors = self._embedded(self._embedder, texts)
+        each_field: dict[str, Any] | None = None
+        if isinstance(given.get("fields"), Mapping):
+            named = _mapping("fields", given.pop("fields"))
+            each_field = {name: _field_column(column, len(texts)) for name, column in named.items()}
         read = {name: values_of(column) for name, column in given.items()}
-        return self._native.record_columns({"text": texts, **read}, rows_of(vectors))
+        return self._native.record_columns({"text": texts, **read}, rows_of(vectors), each_field)
 
     def remember(
         self,
@@ -195,6 +209,8 @@ class Transaction(Reading):
         source: Source | None = None,
         utility: float | None = None,
         return_score: int | None = None,
+        fields: Mapping[str, Any] | None = None,
+        labels: Sequence[str] = (),
         vector: Any = None,
         claims: Mapping[str, Any] | None = None,
     ) -> int:
@@ -204,6 +220,8 @@ class Transaction(Reading):
         :param kind: ``fact``, ``summary``, ``procedure``, ``refined``, ``theme``, ``concept`` or ``intent``.
         :param children: keys of recalls below a theme.
         :param ungrounded: say so if there is no evidence.
+        :param fields: as for :meth:`record`.
+        :param labels: as for :meth:`record`; without any, those of the evidence.
         :returns: the number of the item.
 
         What is not given is inherited from the evidence.
@@ -218,7 +236,9 @@ class Transaction(Reading):
             "children": listed("children", children, "keys"),
             "ungrounded": ungrounded, "episode": episode, "step": step, "time": time, "version": version,
             "status": status, "source": source, "utility": utility, "return_score": return_score,
-            "vector": self._vector(text, vector), "claims": _claims(claims),
+            "fields": None if fields is None else _mapping("fields", fields),
+            "labels": listed("labels", labels, "texts"), "vector": self._vector(text, vector),
+            "claims": _claims(claims),
         })  # fmt: skip
 
     def update(
@@ -228,16 +248,20 @@ class Transaction(Reading):
         *,
         sources: Sequence[Evidence] = (),
         kind: RecallKind = "fact",
+        fields: Mapping[str, Any] | None = None,
+        labels: Sequence[str] = (),
         vector: Any = None,
         claims: Mapping[str, Any] | None = None,
     ) -> int:
         """Puts a new item in the place of the one with this key, which is superseded. The key moves to the new one.
 
-        The new item takes the union of the old pointers and ``sources``.
+        The new item takes the union of the old pointers and ``sources``, and the old fields and labels that are not
+        given.
         """
         recall = {
             "text": text, "sources": listed("sources", sources, _EVIDENCE), "kind": kind,
-            "vector": self._vector(text, vector),
+            "fields": None if fields is None else _mapping("fields", fields),
+            "labels": listed("labels", labels, "texts"), "vector": self._vector(text, vector),
             "claims": _claims(claims),
         }  # fmt: skip
         return self._native.remember(recall, key)
@@ -290,6 +314,11 @@ class Transaction(Reading):
     def set(self, name: str, value: str) -> None:
         """Changes a setting of the database."""
         self._native.set(name, value)
+
+    def declare(self, field: str, type: FieldType) -> None:
+        """Declares the type of a field, or of a member of one such as ``meta.topic``: filters on it read a column
+        instead of each item. ``none`` ends that."""
+        self._native.set(f"field.{field}", type)
 
     # ---- the end ----
 
@@ -361,6 +390,13 @@ def _only(name: str, argument: Any, frame: dict[str, Any]) -> Any:
         hint = "leave one of them out"
         raise InputError(f"{name} is a column of the frame and an argument; {hint}", hint=hint)
     return frame.pop(name, None) if argument is None else argument
+
+
+def _field_column(column: Any, rows: int) -> Any:
+    """A column of values for each text; what is no column is the value of all."""
+    values = values_of(column)
+    is_column = isinstance(values, (list, tuple)) or hasattr(values, "dtype") and getattr(values, "ndim", 0)
+    return values if is_column else [values] * rows
 
 
 def _claims(claims: Mapping[str, Any] | None) -> dict[str, str] | None:

@@ -6,9 +6,11 @@ Nothing is checked by them when a program runs: the engine names what it knows.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal, TypedDict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-__all__ = ["OpenOptions"]
+__all__ = ["OpenOptions", "RecallClauses"]
 
 if TYPE_CHECKING:
     # Of no use to a running program, and private: `stubtest` takes no other alias of several literals.
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     _Profile = Literal["default", "agent", "archive", "helm"]
     _Metric = Literal["cosine", "dot", "l2"]
     _Encoding = Literal["f32", "f16", "i8"]
+    _FieldType = Literal["text", "number", "bool", "none"]
 
 
 class OpenOptions(TypedDict, total=False):
@@ -50,3 +53,35 @@ class OpenOptions(TypedDict, total=False):
     write_timeout: float
     """The most seconds that a transaction waits to begin."""
     background_threads: int
+
+
+class RecallClauses(TypedDict, total=False):
+    """The clauses of :meth:`holotype.Database.recall`, for calls that hand them on."""
+
+    episode: str | Sequence[str] | None
+    through: str | None
+    where: str | None
+    filter: Mapping[str, Any] | None
+    params: Mapping[str, Any] | None
+    include: str | None
+    exclude: str | None
+    profile: Literal["default", "agent", "archive", "helm"] | None
+    score: str | None
+    relax_below: int | None
+    escalate: bool | str | None
+    expand: int | tuple[int, int] | None
+    step: int | None
+    time: datetime | str | int | None
+    version: str | None
+    as_of: int | datetime | str | None
+    budget: int | None
+    abstain_below: float | None
+    limit: int | None
+    skip: int | None
+    page: str | Sequence[str] | None
+    lines: Literal["all", "none"] | None
+    receipt: bool
+    returns: Sequence[str] | None
+    timeout: float | None
+    max_rows: int | None
+    max_memory: int | None

@@ -34,7 +34,7 @@ __all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_cre
 
 _WAITS_FOR_THE_WRITER = {
     "query", "script", "recall", "replay", "stats", "verify", "checkpoint", "compact", "backup", "import_file",
-    "reembed", "wait_for_changes",
+    "reembed", "wait_for_changes", "record", "load", "recall_many",
 }  # fmt: skip
 
 _SLICE = 1.0
@@ -94,6 +94,7 @@ class _Reading(_Mirror):
     query = _Mirrored(_reading.Reading.query)
     script = _Mirrored(_reading.Reading.script)
     recall = _Mirrored(_reading.Reading.recall)
+    recall_many = _Mirrored(_reading.Reading.recall_many)
 
 
 class Snapshot(_Reading):
@@ -163,6 +164,7 @@ class Transaction(_Reading):
     forget = _Mirrored(_transaction.Transaction.forget)
     episode = _Mirrored(_transaction.Transaction.episode)
     set = _Mirrored(_transaction.Transaction.set)
+    declare = _Mirrored(_transaction.Transaction.declare)
     get = _Mirrored(_transaction.Transaction.get)
     get_many = _Mirrored(_transaction.Transaction.get_many)
     keys = _Mirrored(_transaction.Transaction.keys)
@@ -204,6 +206,8 @@ class Database(_Reading):
         self._turn = asyncio.Lock()
         self._writer: asyncio.Task[Any] | None = None
 
+    record = _Mirrored(_database.Database.record)
+    load = _Mirrored(_database.Database.load)
     get = _Mirrored(_database.Database.get)
     stats = _Mirrored(_database.Database.stats)
     verify = _Mirrored(_database.Database.verify)

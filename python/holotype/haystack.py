@@ -36,6 +36,7 @@ from haystack.utils.filters import document_matches_filter
 from ._codec import dumps, loads
 from ._database import Database, open_or_create
 from ._documents import Documents, Record, field_bytes, field_of, key_of, text_of
+from ._index import Declared, condition, members
 from ._native import Item
 from ._snapshot import Snapshot
 from ._transaction import Transaction
@@ -82,6 +83,7 @@ class HolotypeDocumentStore:
         }
         self._database = database if isinstance(database, Database) else None
         self._opened: Documents | None = None
+        self._declared = Declared()
         self._episode = f"haystack/{key_of(collection)}"
         self._prefix = f"hs.d/{key_of(collection)}/"
 
@@ -129,6 +131,8 @@ class HolotypeDocumentStore:
         space = self._space()
         records = [self._record(document, space) for document in given]
         with self._documents.begin() as tx:
+            for record in records:
+                self._declared.declare(tx, record.fields)
             if policy == DuplicatePolicy.OVERWRITE:
                 self._documents.put_many(tx, records)
                 return len(records)
@@ -184,7 +188,7 @@ class HolotypeDocumentStore:
 
     def count_documents(self) -> int:
         """The number of documents."""
-        return self._documents.read(lambda view: sum(1 for _ in self._documents.scan(view, self._prefix)))
+        return self._documents.read(lambda view: len(self._documents.find(view, episodes=[self._episode])))
 
     def count_documents_by_filter(self, filters: Filters) -> int:
         """The number of documents that pass the filters."""
@@ -286,7 +290,11 @@ class HolotypeDocumentStore:
         """The keys and documents that pass the filters, in the order in which they were written."""
         if filters and "operator" not in filters and "conditions" not in filters:
             raise ValueError("invalid filter; see https://docs.haystack.deepset.ai/docs/metadata-filtering")
-        items = sorted((item for _, item in self._documents.scan(view, self._prefix)), key=lambda item: item.id)
+        if filters:
+            # Haystack's rules refuse a wrong filter when they look at a document, whether one is read or not.
+            document_matches_filter(filters=filters, document=Document(content=""))
+        where = condition(_as_metadata(filters)) if filters else None
+        items = self._documents.find(view, episodes=[self._episode], where=where)
         found = ((item.key, _document(item)) for item in items)
         return [pair for pair in found if not filters or document_matches_filter(filters=filters, document=pair[1])]
 
@@ -499,10 +507,10 @@ def _vector(document: Document, space: Space | None) -> Any:
     return vector if space.metric != "cosine" or np.any(vector) else None
 
 
-def _fields(document: Document) -> dict[str, str | bytes]:
+def _fields(document: Document) -> dict[str, Any]:
     """The parts of a document beside its text."""
     parts: dict[str, Any] = {"id": document.id, "meta": document.meta, "score": document.score}
-    fields: dict[str, str | bytes] = {}
+    fields: dict[str, Any] = {}
     if document.content is None:
         parts["content"] = None
     if document.embedding is not None:
@@ -513,7 +521,7 @@ def _fields(document: Document) -> dict[str, str | bytes]:
         parts["blob"] = {"meta": document.blob.meta, "mime_type": document.blob.mime_type}
         fields["blob"] = document.blob.data
     fields["document"] = dumps(parts, f"document '{document.id}'")
-    return fields
+    return {**fields, **members(document.meta)}
 
 
 def _document(item: Item, score: float | None = None, with_embedding: bool = True) -> Document:
@@ -536,6 +544,30 @@ def _scaled(score: float | None, space: Space) -> float | None:
     if score is None or space.metric == "l2":
         return score
     return (score + 1) / 2 if space.metric == "cosine" else 1 / (1 + math.exp(-score / _DOT_SCALE))
+
+
+_SIGNS = {"==": "$eq", "in": "$in", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
+
+
+def _as_metadata(filters: Filters) -> dict[str, Any]:
+    """A filter on the metadata that every document passes which passes this one."""
+    if "conditions" in filters:
+        sign = {"AND": "$and", "OR": "$or"}.get(filters.get("operator", ""))
+        return {} if sign is None else {sign: [_as_metadata(one) for one in filters["conditions"]]}
+    field, sign, value = filters.get("field", ""), _SIGNS.get(filters.get("operator", "")), filters.get("value")
+    if sign is None or not isinstance(field, str) or not field.startswith("meta."):
+        return {}
+    if sign == "$in" and not isinstance(value, list):
+        return {}
+    if any(_has_equals(one) for one in (value if isinstance(value, list) else [value])):
+        return {}
+    return {field[len("meta.") :]: {sign: value}}
+
+
+def _has_equals(value: Any) -> bool:
+    """Whether other values equal it for Haystack and not in the database: True equals 1, and times may be written in
+    several ways."""
+    return value in (0, 1) if isinstance(value, (int, float)) else isinstance(value, str) and value[:4].isdigit()
 
 
 def _values(documents: list[Document], field: str) -> list[Any]:

@@ -1,6 +1,7 @@
 //! Answers of recalls: rows with their evidence.
 
 use crate::columns;
+use crate::json;
 use crate::line::Line;
 use crate::pickle::{Reduced, answer_state, reduced, row_of_answer, state};
 use crate::table::{Table, display, position, to_python};
@@ -9,11 +10,11 @@ use holotype::answer::{
     Answer as EngineAnswer, Citation as EngineCitation, Output, ROW_COLUMNS, Role, Row as EngineRow,
 };
 use holotype::cell::Cell;
-use holotype::{ItemId, Source, Status};
+use holotype::{Fields, ItemId, Source, Status};
 use pyo3::exceptions::{PyIndexError, PyNotImplementedError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PySlice, PyTuple};
 use std::sync::Arc;
 
 /// The answer to a recall: rows, best first, each with its evidence.
@@ -102,6 +103,18 @@ impl From<EngineCitation> for Citation {
     }
 }
 
+/// The fields of a row as a dict.
+pub(crate) fn fields_dict<'py>(py: Python<'py>, fields: &Fields) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in fields.to_json() {
+        match fields.bytes(&name) {
+            Some(bytes) => dict.set_item(name, PyBytes::new(py, bytes))?,
+            None => dict.set_item(name, json::to_python(py, &value)?)?,
+        }
+    }
+    Ok(dict)
+}
+
 /// A column of a row as a cell; `None` if it is absent, or `citations`, which are no cell.
 pub(crate) fn cell(row: &EngineRow, column: &str) -> Option<Cell> {
     let texts = |texts: &[String]| Cell::List(texts.iter().map(Cell::text).collect());
@@ -142,7 +155,9 @@ pub(crate) fn cell(row: &EngineRow, column: &str) -> Option<Cell> {
         "more" => Some(Cell::count(row.more)),
         "tokens" => Some(Cell::Integer(row.tokens.into())),
         "role" => Some(Cell::text(role(row))),
-        _ => None,
+        // Fields and labels, as `return` asks for them.
+        "fields" | "labels" => row.cell(column),
+        _ => column.strip_prefix("fields.").and_then(|_| row.cell(column)),
     }
 }
 
@@ -559,6 +574,18 @@ impl Row {
     #[getter]
     fn citations(&self) -> Vec<Citation> {
         self.row().citations.iter().cloned().map(Citation::from).collect()
+    }
+
+    /// The fields of its item beside the text, by name: of the types that JSON has, or `bytes` for what is no text.
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        fields_dict(py, &self.row().fields)
+    }
+
+    /// The labels of its item.
+    #[getter]
+    fn labels(&self) -> Vec<String> {
+        self.row().labels()
     }
 
     /// `hit`, or `evidence` if `expand` added it.

@@ -3,13 +3,14 @@
 //! A member that is `None` counts as absent. An unknown member is an error that names the known ones.
 
 use crate::errors;
+use crate::json;
 use crate::texts::{Text, string};
-use crate::values::{member, micros, text_of, type_name, whole};
+use crate::values::{member, micros, text_of, whole};
 use crate::vectors::vector;
 use holotype::embed::HashingEmbedder;
 use holotype::{ItemId, Kind, NewRecall, NewTrace, Pointer, Result, Source, Target, Transaction};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyDictMethods, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyDictMethods, PyString};
 use std::str::FromStr;
 
 /// A trace to record, with its claims.
@@ -28,9 +29,9 @@ pub(crate) struct RecallDraft {
 }
 
 const TRACE_MEMBERS: &str = "text, episode, kind, key, step, time, version, status, source, speaker, tool, log_id, \
-                             fields, vector, claims";
+                             fields, labels, vector, claims";
 const RECALL_MEMBERS: &str = "text, kind, key, sources, children, ungrounded, episode, step, time, version, status, \
-                              source, utility, return_score, vector, claims";
+                              source, utility, return_score, fields, labels, vector, claims";
 
 impl TraceDraft {
     /// Reads a trace. `row` is its vector, or that it has none, if that is given elsewhere.
@@ -57,6 +58,7 @@ impl TraceDraft {
                 "tool" => trace.tool(text_of(&name, &value)?),
                 "log_id" => trace.log_id(text_of(&name, &value)?),
                 "fields" => with_fields(trace, fields_of(&value)?),
+                "labels" => labels_of(&value)?.into_iter().fold(trace, NewTrace::label),
                 "vector" => {
                     embedded = true;
                     trace.vector(vector(&value)?)
@@ -116,6 +118,8 @@ impl RecallDraft {
                 "source" => recall.source(parse(&name, &value)?),
                 "utility" => recall.utility(member(&name, "a number", &value)?),
                 "return_score" => recall.return_score(member(&name, "a whole number from 1 to 10", &value)?),
+                "fields" => with_recall_fields(recall, fields_of(&value)?),
+                "labels" => labels_of(&value)?.into_iter().fold(recall, NewRecall::label),
                 "vector" => {
                     embedded = true;
                     recall.vector(vector(&value)?)
@@ -196,40 +200,53 @@ pub(crate) fn pointer(value: &Bound<'_, PyAny>) -> PyResult<Pointer> {
     Ok(Pointer { target, field: text("field")?, span, hash: text("hash")? })
 }
 
-/// A field of a trace: its name, and a text or bytes.
+/// A field: its name, and a JSON value or bytes.
 pub(crate) type Field = (String, FieldValue);
 
 /// The value of a field.
 #[derive(Clone)]
 pub(crate) enum FieldValue {
-    Text(String),
+    Json(serde_json::Value),
     Bytes(Vec<u8>),
 }
 
 /// Adds fields to a trace.
 pub(crate) fn with_fields(trace: NewTrace, fields: Vec<Field>) -> NewTrace {
     fields.into_iter().fold(trace, |trace, (name, value)| match value {
-        FieldValue::Text(text) => trace.field(name, text),
+        FieldValue::Json(value) => trace.field(name, value),
         FieldValue::Bytes(bytes) => trace.bytes_field(name, bytes),
     })
 }
 
-/// The fields of a trace, given as a dict.
+fn with_recall_fields(recall: NewRecall, fields: Vec<Field>) -> NewRecall {
+    fields.into_iter().fold(recall, |recall, (name, value)| match value {
+        FieldValue::Json(value) => recall.field(name, value),
+        FieldValue::Bytes(bytes) => recall.bytes_field(name, bytes),
+    })
+}
+
+/// The fields of an item, given as a dict.
 pub(crate) fn fields_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<Field>> {
     let fields: Bound<'_, PyDict> = member("fields", "a dict", value)?;
-    let field = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        let name = text_of("the name of a field", &name)?;
-        let value = match value.cast::<PyBytes>() {
-            Ok(bytes) => FieldValue::Bytes(bytes.as_bytes().to_vec()),
-            Err(_) if value.is_instance_of::<PyString>() => FieldValue::Text(text_of(&name, &value)?),
-            Err(_) => {
-                let found = type_name(&value);
-                return Err(errors::wrong_type(value.py(), &format!("{name}: expected a str or bytes, found {found}")));
-            }
-        };
-        Ok((name, value))
+    fields.iter().map(|(name, value)| field(&text_of("the name of a field", &name)?, &value)).collect()
+}
+
+/// A field of this name.
+pub(crate) fn field(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Field> {
+    let is_bytes = value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>();
+    let value = match is_bytes {
+        true => FieldValue::Bytes(value.extract()?),
+        false => FieldValue::Json(json::from_python(name, value)?),
     };
-    fields.iter().map(field).collect()
+    Ok((name.to_owned(), value))
+}
+
+/// Labels, given as a list of texts.
+pub(crate) fn labels_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if value.is_instance_of::<PyString>() {
+        return Err(errors::wrong_type(value.py(), "labels: expected a list of texts, found one str; give [it]"));
+    }
+    value.try_iter()?.map(|label| text_of("labels", &label?)).collect()
 }
 
 fn claims_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {

@@ -32,6 +32,7 @@ mod drafts;
 mod embedders;
 mod errors;
 mod interrupt;
+mod json;
 mod knowledge;
 mod line;
 mod pickle;

@@ -3,8 +3,10 @@
 //! `__reduce__` names [`restore`] with the sort of object and its state: a dict of what the engine's value has. Objects
 //! never change, so a copy within a process is the object itself.
 
-use crate::answer::{Answer, Citation, Row};
+use crate::answer::{Answer, Citation, Row, fields_dict};
+use crate::drafts;
 use crate::errors;
+use crate::json;
 use crate::line::Line;
 use crate::snapshot::Item;
 use crate::table::Table;
@@ -13,7 +15,7 @@ use holotype::answer::{
     Row as EngineRow, Strength, Table as EngineTable,
 };
 use holotype::cell::Cell;
-use holotype::{ItemId, Reader};
+use holotype::{Fields, ItemId, Reader};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -191,6 +193,7 @@ fn row_state<'py>(py: Python<'py>, row: &EngineRow) -> PyResult<Bound<'py, PyDic
         "tokens": row.tokens,
         "citations": citations,
         "is_evidence": row.role == Role::Evidence,
+        "fields": fields_dict(py, &row.fields)?,
     }))
 }
 
@@ -229,7 +232,20 @@ fn row(state: &Bound<'_, PyDict>) -> PyResult<EngineRow> {
         tokens: get(state, "tokens")?,
         citations: citations.iter().map(citation).collect::<PyResult<_>>()?,
         role: if get(state, "is_evidence")? { Role::Evidence } else { Role::Hit },
+        fields: fields(&get(state, "fields")?)?,
     })
+}
+
+fn fields(given: &Bound<'_, PyDict>) -> PyResult<Fields> {
+    let (mut values, mut bytes) = (serde_json::Map::new(), Vec::new());
+    for (name, value) in drafts::fields_of(given)? {
+        match value {
+            drafts::FieldValue::Json(value) => drop(values.insert(name, value)),
+            drafts::FieldValue::Bytes(value) => bytes.push((name, value)),
+        }
+    }
+    let fields = Fields::from_json(values);
+    Ok(bytes.into_iter().fold(fields, |fields, (name, value)| fields.with_bytes(name, value)))
 }
 
 pub(crate) fn line_state<'py>(py: Python<'py>, line: &EngineLine) -> PyResult<Bound<'py, PyDict>> {
@@ -349,6 +365,7 @@ fn cell_state<'py>(py: Python<'py>, cell: &Cell) -> PyResult<CellState<'py>> {
             let cells = cells.iter().map(|cell| cell_state(py, cell)).collect::<PyResult<Vec<_>>>()?;
             ("list", PyList::new(py, cells)?.into_any())
         }
+        Cell::Json(members) => ("json", json::object_to_python(py, members)?.into_any()),
         other => ("text", other.to_string().into_pyobject(py)?.into_any()),
     })
 }
@@ -365,6 +382,10 @@ fn cell((sort, value): &GivenCell<'_>, depth: usize) -> PyResult<Cell> {
         "bool" => Cell::Bool(value.extract().map_err(wrong)?),
         "time" => Cell::Time(value.extract().map_err(wrong)?),
         "duration" => Cell::Duration(value.extract().map_err(wrong)?),
+        "json" => match json::from_python("cell", value)? {
+            serde_json::Value::Object(members) => Cell::Json(members),
+            _ => return Err(unreadable(value.py(), "cell")),
+        },
         "list" if depth < MAX_DEPTH => {
             let cells: Vec<GivenCell<'_>> = value.extract().map_err(wrong)?;
             Cell::List(cells.iter().map(|given| cell(given, depth + 1)).collect::<PyResult<_>>()?)

@@ -6,7 +6,7 @@ use crate::pickle::{Reduced, get, lasting, reduced, state};
 use crate::process::Process;
 use crate::texts::Text;
 use crate::values::{Micros, params};
-use crate::{drafts, errors, proof};
+use crate::{drafts, errors, json, proof};
 use holotype::interchange;
 use holotype::{Edge, Error, Item as EngineItem, ItemId, Limits, Origin, Prepared, Snapshot as EngineSnapshot, Source};
 use holotype::{Status, Target};
@@ -91,7 +91,7 @@ pub(crate) struct Item {
     tokens: u32,
     /// The commit that wrote it.
     commit: u64,
-    /// Its fields by name, `text` among them: `str`, or `bytes` for what is no text.
+    /// Its fields by name, `text` among them: of the types that JSON has, or `bytes` for what is no text.
     fields: Py<PyDict>,
 }
 
@@ -100,8 +100,8 @@ impl Item {
         let EngineItem { id, key, attributes, content } = item;
         let fields = PyDict::new(py);
         for name in content.field_names() {
-            match content.field_text(name) {
-                Some(text) => fields.set_item(name, text)?,
+            match content.field_text(name).and_then(|_| content.field_value(name)) {
+                Some(value) => fields.set_item(name, json::to_python(py, &value)?)?,
                 None => fields.set_item(name, content.field_bytes(name))?,
             }
         }

@@ -1,6 +1,7 @@
 //! Tables: rows with named columns, and cells as Python values.
 
 use crate::columns;
+use crate::json;
 use crate::pickle::{Reduced, reduced, table_state};
 use crate::values::{Micros, duration};
 use holotype::answer::Table as EngineTable;
@@ -29,6 +30,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, cell: Option<&Cell>) -> PyResult<B
             let cells = cells.iter().map(|cell| to_python(py, Some(cell))).collect::<PyResult<Vec<_>>>()?;
             PyList::new(py, cells)?.into_any()
         }
+        Some(Cell::Json(members)) => json::object_to_python(py, members)?.into_any(),
         // A sort of cell that this package does not know yet.
         Some(other) => other.to_string().into_pyobject(py)?.into_any(),
         None => py.None().into_bound(py),

@@ -3,7 +3,7 @@
 //! Reading a dict for each trace costs more than the engine needs to record it. Columns are read one list at a time
 //! while the interpreter is held, and become traces on the thread of the transaction, without it.
 
-use crate::drafts::{Field, fields_of, with_fields};
+use crate::drafts::{Field, field, fields_of, labels_of, with_fields};
 use crate::errors;
 use crate::values::{micros_and_unit, text_of, type_name, warn_of_unit, whole};
 use crate::vectors::matrix;
@@ -29,6 +29,9 @@ pub(crate) struct TraceColumns {
     tool: Column<String>,
     log_id: Column<String>,
     fields: Column<Vec<Field>>,
+    labels: Column<Vec<String>>,
+    /// A column for each field, by name.
+    each_field: Vec<Column<Field>>,
     vectors: Option<Vec<Option<Vec<f32>>>>,
 }
 
@@ -41,11 +44,17 @@ enum Column<T> {
 }
 
 const NAMES: &str = "text, episode, kind, key, step, time, version, status, source, speaker, tool, log_id, \
-                     fields";
+                     fields, labels";
 
 impl TraceColumns {
     /// Reads columns by name, and the vectors as the rows of a matrix.
-    pub(crate) fn read(given: &Bound<'_, PyDict>, vectors: Option<&Bound<'_, PyAny>>) -> PyResult<TraceColumns> {
+    ///
+    /// `each_field` has a column of values for each field, beside `fields` with those of each trace.
+    pub(crate) fn read(
+        given: &Bound<'_, PyDict>,
+        vectors: Option<&Bound<'_, PyAny>>,
+        each_field: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<TraceColumns> {
         let py = given.py();
         for name in given.keys() {
             let name = text_of("a column", &name)?;
@@ -88,6 +97,8 @@ impl TraceColumns {
             tool: text("tool")?,
             log_id: text("log_id")?,
             fields: column(given, "fields", rows, |_, value| fields_of(value))?,
+            labels: column(given, "labels", rows, |_, value| labels_of(value))?,
+            each_field: each_field.map_or_else(|| Ok(Vec::new()), |given| field_columns(given, rows))?,
             vectors,
             texts,
         })
@@ -129,6 +140,9 @@ impl TraceColumns {
         trace = self.speaker.take(row).into_iter().fold(trace, NewTrace::speaker);
         trace = self.tool.take(row).into_iter().fold(trace, NewTrace::tool);
         trace = self.log_id.take(row).into_iter().fold(trace, NewTrace::log_id);
+        trace = self.labels.take(row).into_iter().flatten().fold(trace, NewTrace::label);
+        let each: Vec<Field> = self.each_field.iter_mut().filter_map(|column| column.take(row)).collect();
+        trace = with_fields(trace, each);
         Ok(self.fields.take(row).into_iter().fold(trace, with_fields))
     }
 }
@@ -140,6 +154,15 @@ impl<T: Clone> Column<T> {
             Column::Each(values) => values[row].take(),
         }
     }
+}
+
+/// A column of values for each field.
+fn field_columns(given: &Bound<'_, PyDict>, rows: usize) -> PyResult<Vec<Column<Field>>> {
+    let column = |(name, _): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let name = text_of("the name of a field", &name)?;
+        column(given, &name, rows, |_, value| field(&name, value))
+    };
+    given.iter().map(column).collect()
 }
 
 /// A column of names of the engine, such as statuses.

@@ -94,14 +94,16 @@ impl Transaction {
     }
 
     /// Records many traces given as columns, with their vectors as the rows of an array; returns their numbers.
-    #[pyo3(signature = (columns, vectors=None))]
+    /// `each_field` has a column of values for each field, by name.
+    #[pyo3(signature = (columns, vectors=None, each_field=None))]
     fn record_columns(
         &self,
         py: Python<'_>,
         columns: &Bound<'_, PyDict>,
         vectors: Option<&Bound<'_, PyAny>>,
+        each_field: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<u32>> {
-        let (columns, embedder) = (TraceColumns::read(columns, vectors)?, self.embedder);
+        let (columns, embedder) = (TraceColumns::read(columns, vectors, each_field)?, self.embedder);
         self.session.call(py, None, None, move |transaction| columns.record(transaction, embedder))
     }
 

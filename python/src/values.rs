@@ -124,7 +124,7 @@ pub(crate) fn warn_of_unit(value: &Bound<'_, PyAny>, unit: &str) -> PyResult<()>
 }
 
 /// The microseconds of a `datetime`, a `date` or numpy's `datetime64`; `None` of anything else.
-fn of_calendar(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+pub(crate) fn of_calendar(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if is_datetime(value)? {
         return of_datetime(value).map(Some);
     }

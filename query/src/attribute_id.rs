@@ -57,7 +57,9 @@ words! {
         Origin = "origin",
         /// False after prune, merge, supersede and retract.
         Active = "active",
-        /// A named field of a trace: `fields.NAME`.
+        /// The names that an item carries.
+        Labels = "labels",
+        /// A named field: `fields.NAME`.
         Fields = "fields",
         /// The state of a page: with or without a summary.
         State = "state",

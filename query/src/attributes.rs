@@ -204,7 +204,7 @@ pub enum Mismatch {
 pub struct Attribute {
     /// The attribute that its name stands for.
     pub id: AttributeId,
-    /// Its name. That of a trace's field is `fields`, with the field after a dot.
+    /// Its name. That of a field is `fields`, with the field after a dot.
     pub name: &'static str,
     /// The things it exists on.
     pub on: &'static [Subject],
@@ -285,7 +285,8 @@ pub static ATTRIBUTES: &[Attribute] = &[
     on(&[Item], Id::ReturnScore, Type::Number, "1 to 10, of procedures"),
     on(&[Item], Id::Origin, Type::OneOf(words::Origin::WORDS), "how a recall came about"),
     on(&[Item], Id::Active, Type::Bool, "false after prune, merge, supersede, retract"),
-    on(&[Item], Id::Fields, Type::Any, "a named field of a trace: fields.NAME"),
+    on(&[Item], Id::Labels, Type::Text, "names the item carries, such as `user:17`"),
+    on(&[Item], Id::Fields, Type::Any, "a named field, or a member of it: fields.NAME, fields.NAME.MEMBER"),
     on(&[Page], Id::State, Type::OneOf(words::PageState::WORDS), "whether a summary is written"),
     on(&[Page], Id::Hash, Type::Text, "hash of the content, in hexadecimal"),
     on(&[Episode], Id::Task, Type::Text, "what the episode is about"),
@@ -348,6 +349,8 @@ pub const RECALL_COLUMNS: &[&str] = &AttributeId::names([
     Id::Citations,
     Id::Role,
 ]);
+/// The columns of a row of `recall` that only `return` shows, beside the fields of its item.
+pub const RECALL_COLUMNS_ON_REQUEST: &[&str] = &AttributeId::names([Id::Labels]);
 /// The columns of `find` over items that are not attributes of the item.
 pub const ITEM_COLUMNS: &[&str] = &AttributeId::names([Id::Stale, Id::Quarantined, Id::Conflict, Id::Citations]);
 /// The columns of `sources` and `dependents` that are not attributes of the item.
@@ -377,6 +380,7 @@ pub const RECORD_WITH: &[&str] = &AttributeId::names([
     Id::Tool,
     Id::LogId,
     Id::Utility,
+    Id::Labels,
     Id::Fields,
 ]);
 /// The attributes `remember … with` gives.
@@ -390,6 +394,8 @@ pub const REMEMBER_WITH: &[&str] = &AttributeId::names([
     Id::Utility,
     Id::ReturnScore,
     Id::Origin,
+    Id::Labels,
+    Id::Fields,
 ]);
 /// The attributes `update … with` gives: those of `remember` but the key, which stands first. It is that of the
 /// superseded item.
@@ -410,8 +416,22 @@ pub struct Setting {
     pub meaning: &'static str,
 }
 
+/// The first part of the setting that declares a field: `set field.price = number` is `declare field price number`.
+pub const DECLARED: &str = "field";
+/// The types of declared fields, and `none` for one that is declared no more.
+pub const FIELD_TYPES: &[&str] = &["text", "number", "bool", "none"];
+
+/// The setting that declares the field of this name.
+static DECLARATION: Setting =
+    set("field.NAME", Type::OneOf(FIELD_TYPES), "none", "the type of a field that has a column");
+
 /// The setting of this name.
 pub fn setting(name: &Name) -> Option<&'static Setting> {
+    if let [first, _, ..] = name.parts()
+        && first == DECLARED
+    {
+        return Some(&DECLARATION);
+    }
     let name = name.to_string();
     SETTINGS.iter().find(|setting| setting.name == name)
 }

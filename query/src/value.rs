@@ -50,7 +50,7 @@ impl Name {
         let attribute = match &*parts {
             // A field is asked by its own name.
             [word] => AttributeId::named(word).filter(|id| *id != AttributeId::Fields),
-            [first, _] if first == AttributeId::Fields.as_str() => Some(AttributeId::Fields),
+            [first, _, ..] if first == AttributeId::Fields.as_str() => Some(AttributeId::Fields),
             _ => None,
         };
         Name { parts, attribute }
@@ -79,12 +79,17 @@ impl Name {
         self.attribute
     }
 
-    /// The field's name when this is `fields.NAME`.
-    pub fn field(&self) -> Option<&str> {
+    /// The path of a field when this is `fields.NAME` or `fields.NAME.MEMBER`: its name, and the members below it.
+    pub fn field(&self) -> Option<&[String]> {
         match &*self.parts {
-            [_, field] if self.attribute == Some(AttributeId::Fields) => Some(field),
+            [_, path @ ..] if self.attribute == Some(AttributeId::Fields) => Some(path),
             _ => None,
         }
+    }
+
+    /// The name of a field when this is `fields.NAME`, `fields.*` being all of them.
+    pub fn is_all_fields(&self) -> bool {
+        matches!(self.field(), Some([all]) if all == "*")
     }
 }
 

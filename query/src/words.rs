@@ -1,7 +1,6 @@
 //! The closed sets of words: nouns, kinds, edges, flaws and the like.
 //!
-//! Each is an enum whose variants know how they are written. Words are read in any
-//! case and written in lower case.
+//! Each is an enum whose variants know how they are written. Words are read in any case and written in lower case.
 
 use std::fmt;
 
@@ -436,6 +435,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "because",
     "below",
     "between",
+    "bool",
     "budget",
     "by",
     "bytes",
@@ -461,6 +461,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "context",
     "count",
     "decay",
+    "declare",
     "default",
     "dependents",
     "depth",
@@ -481,6 +482,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "failed",
     "false",
     "field",
+    "fields",
     "find",
     "forget",
     "from",
@@ -520,6 +522,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "never",
     "none",
     "not",
+    "number",
     "observation",
     "observations",
     "of",
@@ -581,6 +584,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "summary",
     "supersedes",
     "tau",
+    "text",
     "theme",
     "themes",
     "through",

@@ -114,11 +114,11 @@ impl Event {
                 }
             }
             What::Mark { name } => {
-                NewTrace::new(Kind::Observation, session, text).source(Source::System).field("event", name)
+                NewTrace::new(Kind::Observation, session, text).source(Source::System).field("event", name.as_str())
             }
         };
         for (name, value) in &self.fields {
-            trace = trace.field(name, value);
+            trace = trace.field(name, value.as_str());
         }
         if let Some(time) = self.time {
             trace = trace.time(time);

@@ -18,6 +18,7 @@ pub(crate) mod background_task;
 pub(crate) mod changed;
 pub(crate) mod checkpointer;
 pub(crate) mod cut_files;
+pub(crate) mod field_columns;
 pub(crate) mod files;
 pub(crate) mod handle;
 pub(crate) mod known_damage;
@@ -33,6 +34,7 @@ pub(crate) mod writer_lock;
 use crate::core::analysis_worker::AnalysisWorker;
 use crate::core::changed::Changed;
 use crate::core::checkpointer::Checkpointer;
+use crate::core::field_columns::FieldColumns;
 use crate::core::files::Files;
 use crate::core::known_damage::KnownDamage;
 use crate::core::merger::Merger;
@@ -108,6 +110,8 @@ pub(crate) struct Core {
     pub(crate) report: OpenReport,
     pub(crate) damage: KnownDamage,
     pub(crate) quarantined: Quarantined,
+    /// Columns of declared fields.
+    pub(crate) fields: FieldColumns,
     /// Appended states that are not durable enough to be published, oldest first.
     pending: Mutex<VecDeque<Pending>>,
     pub(crate) lock: Lock,
@@ -210,6 +214,7 @@ impl Core {
             report,
             damage: KnownDamage::default(),
             quarantined: Quarantined::default(),
+            fields: FieldColumns::default(),
             pending: Mutex::default(),
             lock,
             witness,

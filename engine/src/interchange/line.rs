@@ -347,6 +347,8 @@ pub struct Stated {
     pub ungrounded: Option<bool>,
     /// One of [`ORIGINS`](super::vocabulary::ORIGINS).
     pub origin: Option<String>,
+    /// Named values beside the text, the order kept.
+    pub fields: Vec<(String, FieldValue)>,
 }
 
 /// An edge.

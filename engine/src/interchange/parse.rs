@@ -221,6 +221,7 @@ fn recall(p: &mut Parser<'_>) -> Parsed<Recall> {
         "active" => recall.stated.active = Some(boolean(p, at)?),
         "ungrounded" => recall.stated.ungrounded = Some(boolean(p, at)?),
         "origin" => recall.stated.origin = Some(word(p, at, words::ORIGINS)?),
+        "fields" => recall.stated.fields = fields(p, at)?,
     });
     Ok(recall)
 }
@@ -245,6 +246,7 @@ fn theme(p: &mut Parser<'_>) -> Parsed<Theme> {
         "active" => stated.active = Some(boolean(p, at)?),
         "ungrounded" => stated.ungrounded = Some(boolean(p, at)?),
         "origin" => stated.origin = Some(word(p, at, words::ORIGINS)?),
+        "fields" => stated.fields = fields(p, at)?,
     });
     Ok(theme)
 }

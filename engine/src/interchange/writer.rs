@@ -211,7 +211,7 @@ fn stated(stated: &Stated, o: &mut Object<'_>) -> Written {
     o.boolean("active", stated.active);
     o.boolean("ungrounded", stated.ungrounded);
     o.text("origin", stated.origin.as_ref());
-    Ok(())
+    o.fields("fields", &stated.fields)
 }
 
 fn link(link: &Link, o: &mut Object<'_>) -> Written {

@@ -173,8 +173,7 @@ impl Holotype {
         let is_erasing = self.core.erasing.load(Ordering::Acquire);
         let (newest, meta) = (self.core.published.load(), &snapshot.state.meta);
         // Without another writer nobody is about to finish it, and it is a fault.
-        let is_at_it =
-            meta.purged < meta.forgets && (is_erasing || self.core.lock.has_other_writer().unwrap_or(true));
+        let is_at_it = meta.purged < meta.forgets && (is_erasing || self.core.lock.has_other_writer().unwrap_or(true));
         let has_ended = newest.meta.purged > meta.purged;
         newest.meta.forgets > meta.forgets || has_ended || is_at_it || self.history_since() > since
     }

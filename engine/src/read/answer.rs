@@ -6,6 +6,7 @@ use crate::model::time::{self, Timestamp};
 use crate::read::cell::{Cell, round};
 use crate::read::cite::Cite;
 pub use crate::read::escalation::{Command, Escalation, Hits, PageHit, Round, Routing};
+use crate::read::fields::Fields;
 use crate::state::reader_position::Reader;
 use holotype_query::AttributeId as Id;
 use serde_json::{Map, Value, json};
@@ -190,6 +191,8 @@ pub struct Row {
     pub citations: Vec<Citation>,
     /// Its role.
     pub role: Role,
+    /// The fields of its item beside the text, typed as they were written.
+    pub fields: Fields,
 }
 
 /// The order in time of a line and its row.
@@ -383,7 +386,18 @@ impl Row {
             .into(),
         );
         let Some(returns) = returns else { return all.into() };
-        returns.iter().filter_map(|name| Some((name.clone(), all.get(name)?.clone()))).collect::<Map<_, _>>().into()
+        let value = |name: &String| all.get(name).cloned().or_else(|| Some(self.cell(name)?.to_json()));
+        returns.iter().filter_map(|name| Some((name.clone(), value(name)?))).collect::<Map<_, _>>().into()
+    }
+
+    /// The value of a field, or of a member of one by a path such as `meta.topic`; see [`Fields::get`].
+    pub fn field(&self, path: &str) -> Option<Value> {
+        self.fields.get(path)
+    }
+
+    /// The labels of its item.
+    pub fn labels(&self) -> Vec<String> {
+        self.fields.labels()
     }
 }
 

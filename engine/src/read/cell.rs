@@ -25,6 +25,8 @@ pub enum Cell {
     Duration(i64),
     /// Several values.
     List(Vec<Cell>),
+    /// A JSON object.
+    Json(serde_json::Map<String, serde_json::Value>),
 }
 
 /// The cells of a row that is not an item, by column.
@@ -39,6 +41,22 @@ impl Cell {
     /// A cell of a text.
     pub fn text(text: impl Into<String>) -> Cell {
         Cell::Text(text.into())
+    }
+
+    /// The cell of a JSON value; `None` for null, which is absent.
+    pub fn of_json(value: &serde_json::Value) -> Option<Cell> {
+        use serde_json::Value;
+        Some(match value {
+            Value::Null => return None,
+            Value::Bool(yes) => Cell::Bool(*yes),
+            Value::Number(number) => match number.as_i64() {
+                Some(whole) => Cell::Integer(whole),
+                None => Cell::Number(number.as_f64()?),
+            },
+            Value::String(text) => Cell::text(text.as_str()),
+            Value::Array(values) => Cell::List(values.iter().filter_map(Cell::of_json).collect()),
+            Value::Object(members) => Cell::Json(members.clone()),
+        })
     }
 
     /// A cell of a count.
@@ -73,8 +91,10 @@ impl Cell {
             Cell::Time(_) => 3,
             Cell::Text(_) => 4,
             Cell::List(_) => 5,
+            Cell::Json(_) => 6,
         };
         match (self, other) {
+            (Cell::Json(_), Cell::Json(_)) => self.to_string().cmp(&other.to_string()),
             (Cell::List(a), Cell::List(b)) => {
                 let pairs = a.iter().zip(b).map(|(a, b)| a.order(b));
                 pairs.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
@@ -115,6 +135,7 @@ impl Cell {
             Cell::Time(micros) => time::format(*micros).into(),
             Cell::Duration(micros) => duration(*micros).into(),
             Cell::List(cells) => cells.iter().map(Cell::to_json).collect(),
+            Cell::Json(members) => members.clone().into(),
         }
     }
 }
@@ -124,6 +145,7 @@ pub(crate) fn kept_len(cells: &[Option<Cell>]) -> usize {
     let long = |cell: &Cell| match cell {
         Cell::Text(text) => text.len(),
         Cell::List(cells) => cells.iter().map(|cell| size_of::<Cell>() + cell.to_string().len()).sum(),
+        Cell::Json(_) => cell.to_string().len(),
         _ => 0,
     };
     size_of_val(cells) + cells.iter().flatten().map(long).sum::<usize>()
@@ -181,6 +203,7 @@ impl std::fmt::Display for Cell {
             Cell::Bool(yes) => write!(f, "{yes}"),
             Cell::Time(micros) => f.write_str(&time::format(*micros)),
             Cell::Duration(micros) => f.write_str(&readable_duration(*micros)),
+            Cell::Json(members) => f.write_str(&serde_json::Value::Object(members.clone()).to_string()),
             Cell::List(cells) => {
                 for (index, cell) in cells.iter().enumerate() {
                     write!(f, "{}{cell}", if index == 0 { "" } else { ", " })?;
@@ -196,6 +219,7 @@ pub(crate) fn like(value: &Value, sample: &Cell) -> Option<Cell> {
     Some(match (value, sample) {
         (Value::Text(text), Cell::Time(_)) => Cell::Time(time::parse(text).ok()?),
         (Value::Text(text), Cell::Text(_)) => Cell::Text(text.clone()),
+        (Value::Text(text), Cell::Bool(_)) => Cell::Bool(text.parse().ok()?),
         (Value::Text(text), Cell::Number(_) | Cell::Integer(_)) => Cell::Number(text.trim().parse().ok()?),
         (Value::Number(number), Cell::Text(text)) => {
             // A field that holds a number compares as a number; see `compare`.

@@ -12,6 +12,7 @@ use crate::read::cell::{self, Cell};
 use crate::read::glob::{comparable, glob};
 use crate::read::item_view::ItemView;
 use crate::read::snapshot::{Snapshot, is_damage};
+use crate::records::field::Declared;
 use crate::records::tables;
 use crate::state::State;
 use crate::state::attributes::{Column, ValueTest};
@@ -34,11 +35,12 @@ pub(crate) struct Filter<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) reader_position: &'a ReaderPosition,
     ahead: OnceCell<Bits>,
+    pub(crate) declared: OnceCell<Vec<Declared>>,
 }
 
 impl<'a> Filter<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, reader_position: &'a ReaderPosition) -> Filter<'a> {
-        Filter { snapshot, reader_position, ahead: OnceCell::new() }
+        Filter { snapshot, reader_position, ahead: OnceCell::new(), declared: OnceCell::new() }
     }
 
     fn state(&self) -> &State {
@@ -67,7 +69,7 @@ impl<'a> Filter<'a> {
         match predicate {
             Predicate::And(parts) => {
                 let mut left = among.clone();
-                for (part, _) in cheapest_first(parts) {
+                for (part, _) in self.cheapest_first(parts)? {
                     if left.is_empty() {
                         break;
                     }
@@ -83,11 +85,66 @@ impl<'a> Filter<'a> {
                 Ok(any)
             }
             Predicate::Not(part) => Ok(among.and_not(&self.evaluate(part, among)?)),
-            Predicate::Test(test) if self.prefers_item_reads(among) => self.test_each(test, among),
-            Predicate::Test(test) => match self.column_test(test)? {
-                Some(found) => Ok(found.and(among)),
-                None => self.test_each(test, among),
-            },
+            Predicate::Test(test) => {
+                if let Some(found) = self.field_test(test)? {
+                    return Ok(found.and(among));
+                }
+                if self.prefers_item_reads(among) {
+                    return self.test_each(test, among);
+                }
+                match self.column_test(test)? {
+                    Some(found) => Ok(found.and(among)),
+                    None => self.test_each(test, among),
+                }
+            }
+        }
+    }
+
+    /// The first `most` items of `among` that match; items behind them are not read.
+    pub(crate) fn first(&self, predicate: &Predicate, among: &Bits, most: u64) -> Result<Bits> {
+        let parts = match predicate {
+            Predicate::And(parts) => parts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let (mut left, mut rest) = (among.clone(), Vec::new());
+        for (part, from_columns) in self.cheapest_first(parts)? {
+            match from_columns {
+                true => left = self.evaluate(part, &left)?,
+                false => rest.push(part),
+            }
+        }
+        let mut found = Vec::new();
+        for id in left.iter() {
+            if found.len() as u64 == most {
+                break;
+            }
+            let view = ItemView::new(self.snapshot, self.reader_position, ItemId(id))?;
+            if rest.iter().try_fold(true, |all, part| Ok::<bool, Error>(all && self.holds_for(&view, part)?))? {
+                found.push(id);
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    /// The parts of a conjunction, those answered from columns first, so that the fewest items are read one by one.
+    /// The flag tells whether columns suffice.
+    pub(crate) fn cheapest_first<'p>(&self, parts: &'p [Predicate]) -> Result<Vec<(&'p Predicate, bool)>> {
+        let mut ordered = Vec::with_capacity(parts.len());
+        for part in parts {
+            ordered.push((part, self.is_cheap(part)?));
+        }
+        ordered.sort_by_key(|(_, cheap)| !cheap);
+        Ok(ordered)
+    }
+
+    /// Returns true if columns alone answer a predicate.
+    fn is_cheap(&self, predicate: &Predicate) -> Result<bool> {
+        match predicate {
+            Predicate::And(parts) | Predicate::Or(parts) => {
+                parts.iter().try_fold(true, |all, part| Ok(all && self.is_cheap(part)?))
+            }
+            Predicate::Not(part) => self.is_cheap(part),
+            Predicate::Test(test) => Ok(has_column(test) || self.declared_path(test)?.is_some()),
         }
     }
 
@@ -544,52 +601,42 @@ fn symbols(name: &Name) -> Option<Column> {
     }
 }
 
-/// The parts of a conjunction, those answered from columns first, so that the fewest items are read one by one. The
-/// flag tells whether columns suffice.
-pub(crate) fn cheapest_first(parts: &[Predicate]) -> impl Iterator<Item = (&Predicate, bool)> {
-    let of = |cheap: bool| parts.iter().filter(move |part| is_cheap(part) == cheap).map(move |part| (part, cheap));
-    of(true).chain(of(false))
-}
-
-/// Returns true if columns alone answer a predicate.
-fn is_cheap(predicate: &Predicate) -> bool {
-    match predicate {
-        Predicate::And(parts) | Predicate::Or(parts) => parts.iter().all(is_cheap),
-        Predicate::Not(part) => is_cheap(part),
-        Predicate::Test(test) => match &**test {
-            Test::Compare { name, .. }
-            | Test::In { name, .. }
-            | Test::Between { name, .. }
-            | Test::Contains { name, .. }
-            | Test::Matches { name, .. }
-            | Test::Has(name) => !matches!(
-                name.attribute(),
-                None | Some(
-                    AttributeId::Fields
-                        | AttributeId::Text
-                        | AttributeId::Key
-                        | AttributeId::Item
-                        | AttributeId::Episode
-                        | AttributeId::Page
-                        | AttributeId::LogId
-                        | AttributeId::Trust
-                        | AttributeId::Origin
-                )
-            ),
-            Test::Flaw(_) | Test::Redacted => true,
-            Test::Edge { .. } | Test::Claims { .. } => false,
-        },
+/// Returns true if a column of attributes answers a test.
+fn has_column(test: &Test) -> bool {
+    match test {
+        Test::Compare { name, .. }
+        | Test::In { name, .. }
+        | Test::Between { name, .. }
+        | Test::Contains { name, .. }
+        | Test::Matches { name, .. }
+        | Test::Has(name) => !matches!(
+            name.attribute(),
+            None | Some(
+                AttributeId::Fields
+                    | AttributeId::Labels
+                    | AttributeId::Text
+                    | AttributeId::Key
+                    | AttributeId::Item
+                    | AttributeId::Episode
+                    | AttributeId::Page
+                    | AttributeId::LogId
+                    | AttributeId::Trust
+                    | AttributeId::Origin
+            )
+        ),
+        Test::Flaw(_) | Test::Redacted => true,
+        Test::Edge { .. } | Test::Claims { .. } => false,
     }
 }
 
-fn contains(cell: &Cell, wanted: &str) -> bool {
+pub(crate) fn contains(cell: &Cell, wanted: &str) -> bool {
     match cell {
         Cell::List(cells) => cells.iter().any(|cell| contains(cell, wanted)),
         cell => comparable(&cell.to_string()).contains(wanted),
     }
 }
 
-fn matches(cell: &Cell, pattern: &str) -> bool {
+pub(crate) fn matches(cell: &Cell, pattern: &str) -> bool {
     match cell {
         Cell::List(cells) => cells.iter().any(|cell| matches(cell, pattern)),
         cell => glob(pattern, &cell.to_string()),

@@ -6,6 +6,7 @@ use crate::model::plural::counted;
 use crate::read::answer::Citation;
 use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
+use crate::records::field;
 use crate::records::record::FieldValue;
 use crate::state::conflicts::Conflicts;
 use crate::state::content::Content;
@@ -61,6 +62,7 @@ pub(crate) const ALL_ITEM_COLUMNS: &[AttributeId] = &[
     AttributeId::Redacted,
     AttributeId::Ungrounded,
     AttributeId::Conflict,
+    AttributeId::Labels,
 ];
 
 /// An item whose attributes and content are read on first use and at most once.
@@ -130,12 +132,9 @@ impl<'a> ItemView<'a> {
         }
     }
 
-    fn field(&self, name: &str) -> Result<Option<Cell>> {
-        let content = self.content()?;
-        Ok(content.field(name).map(|field| match &field.value {
-            FieldValue::Text(text) | FieldValue::Json(text) => Cell::text(text.as_str()),
-            value => Cell::Text(counted(value.bytes().len() as u64, "bytes")),
-        }))
+    /// The value at the path of a field; `*` is all fields.
+    fn field(&self, path: &[String]) -> Result<Option<Cell>> {
+        Ok(field_cell(self.content()?, path))
     }
 
     pub(crate) fn attribute(&self, id: AttributeId) -> Result<Option<Cell>> {
@@ -190,6 +189,7 @@ impl<'a> ItemView<'a> {
                 Some(Cell::Bool(self.reader_position.is_stale(state, a, &Window::default_of(state)?)?))
             }
             AttributeId::Citations => self.citations()?,
+            AttributeId::Labels => labels_cell(self.content()?),
             AttributeId::Conflict => self.conflict()?,
             _ => None,
         })
@@ -248,6 +248,34 @@ impl<'a> ItemView<'a> {
         let named = claims.filter(|claim| crate::read::glob::glob(pattern, &claim.name));
         Ok(named.map(|claim| Cell::Text(claim.value)).collect())
     }
+}
+
+/// The value at the path of a field of an item; `*` is all fields but the text.
+pub(crate) fn field_cell(content: &Content, path: &[String]) -> Option<Cell> {
+    if let [name] = path {
+        // Bytes are shown by their length; `field_bytes` gives them.
+        if let Some(bytes) = content.field(name).and_then(|field| match &field.value {
+            FieldValue::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }) {
+            return Some(Cell::Text(counted(bytes.len() as u64, "bytes")));
+        }
+        if name == "*" {
+            return Some(Cell::Json(field::all(&content.record.fields)));
+        }
+    }
+    Cell::of_json(&field::at_path(&content.record.fields, &field::parts(path))?)
+}
+
+/// The heading of a column: its name, and `fields` for all fields.
+pub(crate) fn heading(name: &Name) -> String {
+    if name.is_all_fields() { AttributeId::Fields.as_str().to_owned() } else { name.dotted() }
+}
+
+/// The labels of an item.
+pub(crate) fn labels_cell(content: &Content) -> Option<Cell> {
+    let labels = field::labels(&content.record.fields);
+    (!labels.is_empty()).then(|| Cell::List(labels.into_iter().map(Cell::Text).collect()))
 }
 
 /// The cells of an item for the named columns.

@@ -7,6 +7,8 @@ pub(crate) mod cite;
 pub(crate) mod container_rows;
 pub(crate) mod controller;
 pub(crate) mod escalation;
+pub(crate) mod field_filter;
+pub(crate) mod fields;
 pub(crate) mod filter;
 pub(crate) mod glob;
 pub(crate) mod guidance;

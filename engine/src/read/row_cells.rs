@@ -10,8 +10,13 @@ use holotype_query::AttributeId;
 impl Row {
     /// The cell of a column of [`ROW_COLUMNS`]; `None` where it is absent. Lists of what an item has several of are
     /// lists of texts; a citation is written as [`Citation::cite`] prints it, or else as what it cites.
+    ///
+    /// `fields` is all fields of the item, `fields.price` one of them, and `labels` its labels.
     pub fn cell(&self, column: &str) -> Option<Cell> {
-        self.attribute(AttributeId::named(column)?)
+        match column.strip_prefix("fields.") {
+            Some(path) => Cell::of_json(&self.field(path)?),
+            None => self.attribute(AttributeId::named(column)?),
+        }
     }
 
     /// The cell of a column.
@@ -56,6 +61,8 @@ impl Row {
             AttributeId::More => Some(Cell::count(self.more)),
             AttributeId::Tokens => Some(Cell::Integer(i64::from(self.tokens))),
             AttributeId::Citations => Some(Cell::List(self.citations.iter().map(written).collect())),
+            AttributeId::Fields => Some(Cell::Json(self.fields.to_json())),
+            AttributeId::Labels => Some(self.labels()).filter(|it| !it.is_empty()).and_then(|labels| texts(&labels)),
             AttributeId::Role => text(if self.role == Role::Hit { "hit" } else { "evidence" }),
             _ => None,
         }
@@ -74,8 +81,7 @@ impl Answer {
             Some(returns) => returns.clone(),
             None => ROW_COLUMNS.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let ids: Vec<Option<AttributeId>> = columns.iter().map(|name| AttributeId::named(name)).collect();
-        let cells = |row: &Row| ids.iter().map(|id| row.attribute((*id)?)).collect();
+        let cells = |row: &Row| columns.iter().map(|name| row.cell(name)).collect();
         let rows = self.rows.iter().map(cells).collect();
         Table { verb: "recall", columns, rows, notes: self.notes.clone(), failed: false }
     }

@@ -69,6 +69,11 @@ impl Snapshot {
         self._guard.is_some()
     }
 
+    /// The first item of the transaction whose view this is, if it has written one.
+    pub(crate) fn first_own(&self) -> Option<u32> {
+        self.reader.own.get_min().map(|(id, _)| *id)
+    }
+
     pub(crate) fn new(core: Arc<Core>, state: Arc<State>, reader: ContentReader) -> Self {
         let limits = Limits::none();
         Snapshot {

@@ -5,9 +5,11 @@ use super::plan::Plan;
 use crate::Result;
 use crate::model::plural::counted;
 use crate::model::time;
+use crate::read::field_filter::hint;
+use crate::read::filter::Filter;
 use crate::read::snapshot::Snapshot;
 use crate::state::reader_position::ReaderPosition;
-use holotype_query::plan::Recall;
+use holotype_query::plan::{Predicate, Recall};
 
 /// Describes the plan of a recall without running it.
 pub(crate) fn explain(snapshot: &Snapshot, recall: &Recall) -> Result<Steps> {
@@ -26,6 +28,23 @@ pub(crate) fn explain(snapshot: &Snapshot, recall: &Recall) -> Result<Steps> {
         "visible".to_owned(),
         format!("{} of {}", plan.visible.count(), counted(u64::from(snapshot.len()), "items")),
     ));
+    if let Some(condition) = &recall.clauses.filter {
+        let filter = Filter::new(snapshot, &plan.reader_position);
+        let parts: &[Predicate] = match condition {
+            Predicate::And(parts) => parts,
+            one => std::slice::from_ref(one),
+        };
+        let mut left = (*plan.visible).clone();
+        for (part, from_columns) in filter.cheapest_first(parts)? {
+            let read = left.count();
+            left = filter.evaluate(part, &left)?;
+            let how = match from_columns {
+                true => format!("{part}: from columns, leaves {}", left.count()),
+                false => format!("{part}: {} read, leaves {}{}", counted(read, "items"), left.count(), hint(part)),
+            };
+            steps.push(("where".to_owned(), how));
+        }
+    }
     for exclusion in &plan.exclusions {
         steps.push((format!("exclude {}", exclusion.name), counted(exclusion.items.count(), "items")));
     }

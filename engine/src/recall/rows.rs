@@ -11,6 +11,7 @@ use crate::Result;
 use crate::model::item::{Attributes, ItemId, Layer};
 use crate::model::plural::counted;
 use crate::read::answer::{Answer, Citation, Parts, Refresh, Role, Row, Strength};
+use crate::read::fields::Fields;
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::state::attributes::scalars::Reads;
 use crate::state::conflicts::Conflicts;
@@ -210,6 +211,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: Chosen, role: Role) -> Result<R
         tokens: attributes.tokens,
         citations,
         role,
+        fields: Fields::of(&chosen.content),
     })
 }
 

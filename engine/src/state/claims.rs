@@ -19,6 +19,7 @@
 use crate::Result;
 use crate::extract::{EXTRACTOR_VERSION, ExtractOptions, Field, extract, normalise};
 use crate::model::item::{Attributes, ItemId, Layer};
+use crate::records::field::LABELS;
 use crate::records::record::{FieldValue, ItemRecord};
 use crate::records::tables::{self, ClaimRow};
 use crate::state::State;
@@ -165,7 +166,7 @@ impl State {
             FieldValue::Text(_) | FieldValue::Json(_) => std::str::from_utf8(value.bytes()).is_ok(),
             FieldValue::Bytes(_) | FieldValue::Chunks { .. } => false,
         };
-        let fields = record.fields.iter().filter(|field| text(&field.value));
+        let fields = record.fields.iter().filter(|field| field.name != LABELS && text(&field.value));
         let fields: Vec<Field<'_>> = fields
             .map(|field| Field {
                 name: &field.name,

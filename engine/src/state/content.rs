@@ -6,6 +6,7 @@
 use crate::Error;
 use crate::Result;
 use crate::model::item::ItemId;
+use crate::records::field;
 use crate::records::record::{ChunkRecord, Field, FieldValue, ItemRecord, Record};
 use crate::records::tables;
 use crate::state::State;
@@ -43,6 +44,18 @@ impl Content {
             FieldValue::Chunks { .. } => None,
             value => Some(value.bytes()),
         }
+    }
+
+    /// The value of a field, or of a member of one by a path such as `meta.topic`, as JSON. Bytes are an object with
+    /// their base64 text, as in JSON Lines; [`Content::field_bytes`] gives them as they are.
+    pub fn field_value(&self, path: &str) -> Option<serde_json::Value> {
+        let parts: Vec<String> = path.split('.').map(str::to_owned).collect();
+        field::at_path(&self.record.fields, &parts)
+    }
+
+    /// The labels.
+    pub fn labels(&self) -> Vec<String> {
+        field::labels(&self.record.fields)
     }
 
     /// The tool of a call, if any.

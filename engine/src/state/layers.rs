@@ -8,6 +8,7 @@
 
 use crate::model::item::{ItemId, Layer};
 use crate::model::space::Space;
+use crate::records::field::LABELS;
 use crate::records::record::{FieldValue, ItemRecord};
 use crate::state::State;
 use crate::state::content::OwnItems;
@@ -72,7 +73,7 @@ pub(crate) fn analyzer(name: &str) -> Analyzer {
 /// The texts of an item that are indexed as words: its text fields, speaker and tool, with their weights.
 pub(crate) fn pieces(record: &ItemRecord) -> Vec<(&str, f32)> {
     let mut pieces = Vec::with_capacity(record.fields.len() + 2);
-    for field in &record.fields {
+    for field in record.fields.iter().filter(|field| field.name != LABELS) {
         if let FieldValue::Text(text) | FieldValue::Json(text) = &field.value {
             pieces.push((text.as_str(), 1.0));
         }

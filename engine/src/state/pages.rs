@@ -5,6 +5,7 @@
 //! check it.
 
 use crate::model::time;
+use crate::records::field::LABELS;
 use crate::records::record::{FieldValue, ItemRecord};
 use holotype_storage::buffered_hasher::BufferedHasher;
 
@@ -107,7 +108,7 @@ fn each_part(record: &ItemRecord, part: &mut dyn FnMut(&str)) {
         return;
     }
     let mut separator = "";
-    for field in &record.fields {
+    for field in record.fields.iter().filter(|field| field.name != LABELS) {
         let (FieldValue::Text(text) | FieldValue::Json(text)) = &field.value else { continue };
         for piece in [separator, &field.name, "=", text] {
             part(piece);

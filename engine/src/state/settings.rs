@@ -24,11 +24,13 @@
 //! the model that makes the vectors; the engine writes it with the first vector that it embeds.
 
 use crate::memory::router::LinearRouter;
+use crate::records::field::{Declared, FieldType, LABELS};
 use crate::records::tables;
 use crate::state::State;
 use crate::state::embedder;
 use crate::{Error, Result};
 use holotype_query::Duration;
+use holotype_query::attributes::{DECLARED, FIELD_TYPES};
 use holotype_storage::codec;
 
 /// The value of `router` that names the built-in one.
@@ -85,12 +87,49 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
             _ => Err(wrong("a number from 0 to 2")),
         },
         _ if name.starts_with(PROMPT) => prompt(name, value),
+        _ if declared_path(name).is_some() => one_of(FIELD_TYPES),
         embedder::FINGERPRINT => embedder::canonical(value),
         _ => {
             let known: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
             Err(Error::Invalid(format!("unknown setting {name:?}; the settings are {}", known.join(", "))))
         }
     }
+}
+
+/// The name of the setting that declares a field.
+pub(crate) fn declaration(field: &str) -> String {
+    format!("{DECLARED}.{field}")
+}
+
+/// The path of the field that a setting declares.
+fn declared_path(name: &str) -> Option<Vec<String>> {
+    let path = name.strip_prefix(DECLARED)?.strip_prefix('.')?;
+    (!path.is_empty()).then(|| path.split('.').map(str::to_owned).collect())
+}
+
+/// The declared fields with the form of their columns, by path. Labels have a column in every database.
+pub(crate) fn declared_fields(state: &State) -> Result<Vec<Declared>> {
+    // Reads the stated settings, which are kept.
+    state.setting(DECLARED)?;
+    let stated = state.lookup_cache.settings.get();
+    let mut declared = vec![(vec![LABELS.to_owned()], FieldType::Text)];
+    for (name, value) in stated.iter().flat_map(|stated| stated.iter()) {
+        let form = match value.as_str() {
+            "number" => FieldType::Number,
+            "text" | "bool" => FieldType::Text,
+            _ => continue,
+        };
+        declared.extend(declared_path(name).filter(|path| *path != [LABELS]).map(|path| (path, form)));
+    }
+    Ok(declared)
+}
+
+/// The fields that were declared: the name of the setting and the type, by name.
+pub(crate) fn declarations(state: &State) -> Result<Vec<(String, String)>> {
+    let rows = state.scan(tables::SETTING, format!("{DECLARED}.").as_bytes())?;
+    rows.into_iter()
+        .map(|(name, value)| Ok((String::from_utf8_lossy(&name).into_owned(), codec::decode(&value)?)))
+        .collect()
 }
 
 /// The router of the database: the stated one or the built-in one.

@@ -70,7 +70,7 @@ pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
     let reader_position = reader_position(snapshot, &count.listing)?;
     match count.thing {
         Thing::Noun(noun) if !matches!(noun, Noun::Pages | Noun::Episodes) => {
-            let found = items(snapshot, &reader_position, noun, &count.listing)?;
+            let found = items(snapshot, &reader_position, noun, &count.listing, None)?;
             if buckets.is_empty() && count.measures.is_empty() {
                 groups.insert(GroupKey(Vec::new()), Group { count: found.count(), measured: Vec::new() });
             } else {

@@ -1,6 +1,6 @@
 //! `find`: lists everything that matches a predicate. Nothing is excluded by default.
 
-use super::listing::{ListedItems, cut, headings, item_columns, items, reader_position, rows, sort, table};
+use super::listing::{ListedItems, cut, headings, item_columns, items, reader_position, rows, shown, sort, table};
 use crate::Result;
 use crate::model::item::ItemId;
 use crate::read::answer::Table;
@@ -36,7 +36,9 @@ pub(super) fn begin(snapshot: &Snapshot, find: &Find) -> Result<Option<Items>> {
     let listing = &find.listing;
     let snapshot = &*snapshot.at(listing.as_of.as_ref())?;
     let reader_position = reader_position(snapshot, listing)?;
-    let found = items(snapshot, &reader_position, noun, listing)?;
+    // Ids ascend, so that without an order the first rows are all that is needed.
+    let most = if listing.order.is_empty() { shown(listing) } else { None };
+    let found = items(snapshot, &reader_position, noun, listing, most)?;
     let ids: Vec<(ItemId, Option<String>)> = match (listing.order.as_slice(), found) {
         // Ids ascend, so a limit needs no other rows.
         ([], ListedItems::Few(ids)) => cut(ids, listing),

@@ -68,7 +68,7 @@ impl Named {
             Noun::Episodes => (Thing::Noun(noun), AttributeId::Episode),
             noun => {
                 let reader_position = reader_position(snapshot, &listing)?;
-                self.items.extend(items(snapshot, &reader_position, noun, &listing)?.iter());
+                self.items.extend(items(snapshot, &reader_position, noun, &listing, None)?.iter());
                 return Ok(());
             }
         };

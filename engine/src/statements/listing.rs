@@ -9,8 +9,9 @@ use crate::model::plural::counted;
 use crate::read::answer::Table;
 use crate::read::cell::{Cell, Cells, named};
 use crate::read::container_rows;
-use crate::read::filter::{Filter, cheapest_first, episode_numbers, holds_for_row};
-use crate::read::item_view::{ALL_ITEM_COLUMNS, ITEM_COLUMNS, ItemView};
+use crate::read::field_filter::hint;
+use crate::read::filter::{Filter, episode_numbers, holds_for_row};
+use crate::read::item_view::{ALL_ITEM_COLUMNS, ITEM_COLUMNS, ItemView, heading};
 use crate::read::key_lookup::look_up_keys;
 use crate::read::snapshot::Snapshot;
 use crate::recall::{Steps, reader_of};
@@ -61,12 +62,14 @@ impl ListedItems {
     }
 }
 
-/// The items of a noun in scope that match the predicate. A listing excludes nothing by default.
+/// The items of a noun in scope that match the predicate; `most` of them suffice. A listing excludes nothing by
+/// default.
 pub(super) fn items(
     snapshot: &Snapshot,
     reader_position: &ReaderPosition,
     noun: Noun,
     listing: &Listing,
+    most: Option<u64>,
 ) -> Result<ListedItems> {
     let filter = Filter::new(snapshot, reader_position);
     let scope = listing.scope.as_ref();
@@ -88,7 +91,10 @@ pub(super) fn items(
         return Ok(ListedItems::Few(kept));
     }
     let among = among(&filter, noun, scope)?;
-    filter.evaluate(predicate, &among).map(ListedItems::Many)
+    match most {
+        Some(most) => filter.first(predicate, &among, most).map(ListedItems::Many),
+        None => filter.evaluate(predicate, &among).map(ListedItems::Many),
+    }
 }
 
 /// The items of a noun in scope.
@@ -125,21 +131,26 @@ pub(super) fn explain(snapshot: &Snapshot, noun: Noun, listing: &Listing) -> Res
             Some(Predicate::And(parts)) => parts,
             Some(one) => std::slice::from_ref(one),
         };
-        for (part, from_columns) in cheapest_first(parts) {
+        for (part, from_columns) in filter.cheapest_first(parts)? {
             if from_columns {
                 among = filter.evaluate(part, &among)?;
                 step("columns", format!("{part}: leaves {}", among.count()));
             } else {
-                step("each item", format!("{part}: tested on up to {}", among.count()));
+                step("each item", format!("{part}: tested on up to {}{}", among.count(), hint(part)));
             }
         }
     }
     match (listing.order.is_empty(), listing.limit) {
         (false, _) => step("order", "every remaining item is read for its sort keys".to_owned()),
-        (true, Some(_)) => step("limit", "items are in id order, so only shown items are read".to_owned()),
+        (true, Some(_)) => step("limit", "items are in id order, so none behind the last one shown is read".to_owned()),
         (true, None) => {}
     }
     Ok(steps)
+}
+
+/// The number of rows up to the last one that `limit n skip m` shows.
+pub(super) fn shown(listing: &Listing) -> Option<u64> {
+    Some(listing.limit?.saturating_add(listing.skip))
 }
 
 /// The rows of a thing other than items, in scope and matching the predicate.
@@ -338,5 +349,5 @@ pub(super) fn table_of(verb: &'static str, columns: &[Name], rows: &[Cells]) -> 
 
 /// The names of columns as a table shows them.
 pub(super) fn headings(columns: &[Name]) -> Vec<String> {
-    columns.iter().map(Name::dotted).collect()
+    columns.iter().map(heading).collect()
 }

@@ -24,7 +24,7 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &plan::Merge) ->
             let (scope, filter) = (selection.scope.clone(), selection.filter.clone());
             let listing = Listing { scope, filter, ..Listing::default() };
             let among: Vec<_> =
-                items(&snapshot, &reader_position(&snapshot, &listing)?, *noun, &listing)?.iter().collect();
+                items(&snapshot, &reader_position(&snapshot, &listing)?, *noun, &listing, None)?.iter().collect();
             let defaults = MergeOptions::default();
             let options = MergeOptions {
                 tau: tau.map_or(defaults.tau, |tau| tau as f32),

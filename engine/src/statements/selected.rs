@@ -24,7 +24,7 @@ pub(crate) fn selected(
     let given = selection.reader.as_ref().map_or_else(|| reader.clone(), |reader| reader_of(reader));
     let position = ReaderPosition::find(&snapshot.state, episodes.as_deref(), &given, snapshot.core.now())?;
     let (scope, filter) = (selection.scope.clone(), selection.filter.clone());
-    let found = items(snapshot, &position, noun, &Listing { scope, filter, ..Listing::default() })?;
+    let found = items(snapshot, &position, noun, &Listing { scope, filter, ..Listing::default() }, None)?;
     let found = found.iter().map(|id| id.0).collect();
     Ok((position, found))
 }

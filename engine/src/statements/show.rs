@@ -80,7 +80,8 @@ fn all_settings(snapshot: &Snapshot) -> Result<Table> {
     }
     let fingerprint = snapshot.state.setting(embedder::FINGERPRINT)?;
     let fingerprint = fingerprint.map(|value| (embedder::FINGERPRINT.to_owned(), value));
-    for (name, value) in settings::prompts(&snapshot.state)?.into_iter().chain(fingerprint) {
+    let declared = settings::declarations(&snapshot.state)?;
+    for (name, value) in settings::prompts(&snapshot.state)?.into_iter().chain(fingerprint).chain(declared) {
         rows.push(vec![Some(Cell::Text(name)), Some(Cell::Text(value)), Some(Cell::text(""))]);
     }
     Ok(Table {

@@ -16,7 +16,7 @@ use holotype_query::plan::{
     self, Assignment, ClaimAssignment, EpisodeStatement, Excerpt, Link, MarkStatement, Marking, Record, Ref, Remember,
     Retract, Set, Statement, Update,
 };
-use holotype_query::{AttributeId, ItemRef, Passage, Value};
+use holotype_query::{AttributeId, ItemRef, Number, Passage, Value};
 
 /// Runs a writing statement; `None` for one that reads.
 pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> Result<Option<Table>> {
@@ -72,8 +72,9 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
                 utility = Some(number(&name, value)? as f32);
                 trace
             }
+            Some(AttributeId::Labels) => labels(&name, value)?.into_iter().fold(trace, NewTrace::label),
             _ => match assignment.name.field() {
-                Some(field) => trace.field(field, text(&name, value)?),
+                Some(field) => trace.field(field.join("."), json(value)),
                 None => return Err(unknown(&name, "record")),
             },
         };
@@ -132,7 +133,11 @@ fn assigned(mut recall: NewRecall, with: &[Assignment], verb: &str) -> Result<Ne
                 recall.return_score(u8::try_from(whole(&name, value)?).unwrap_or(u8::MAX))
             }
             Some(AttributeId::Origin) => recall.origin(text(&name, value)?.parse::<Origin>()?),
-            _ => return Err(unknown(&name, verb)),
+            Some(AttributeId::Labels) => labels(&name, value)?.into_iter().fold(recall, NewRecall::label),
+            _ => match assignment.name.field() {
+                Some(field) => recall.field(field.join("."), json(value)),
+                None => return Err(unknown(&name, verb)),
+            },
         };
     }
     Ok(recall)
@@ -327,6 +332,23 @@ pub(super) fn text(name: &str, value: &Value) -> Result<String> {
         Value::Bool(_) if name != "key" => value.to_string(),
         Value::Bool(_) => return Err(wrong(name, value, "a text")),
     })
+}
+
+/// The labels of a text, which commas separate.
+fn labels(name: &str, value: &Value) -> Result<Vec<String>> {
+    Ok(text(name, value)?.split(',').map(|label| label.trim().to_owned()).collect())
+}
+
+/// The value of a field.
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Text(text) => text.as_str().into(),
+        Value::Bool(yes) => (*yes).into(),
+        Value::Number(Number::Natural(number)) => (*number).into(),
+        Value::Number(Number::Negative(number)) => (*number).into(),
+        Value::Number(Number::Real(number)) => (*number).into(),
+        Value::Duration(_) | Value::Word(_) => value.to_string().into(),
+    }
 }
 
 fn whole(name: &str, value: &Value) -> Result<u64> {

@@ -24,12 +24,14 @@ pub struct NewTrace {
     pub(crate) tool: Option<String>,
     pub(crate) log_id: Option<String>,
     pub(crate) fields: Vec<Field>,
+    pub(crate) labels: Vec<String>,
     pub(crate) vector: Option<Vec<f32>>,
 }
 
 /// A recall or theme to remember: distilled content with pointers to its evidence.
 ///
-/// Episode, step, time, version, source and status are inherited from the evidence unless they are set.
+/// Episode, step, time, version, source and status are inherited from the evidence unless they are set. One without
+/// labels takes those of its evidence.
 #[derive(Debug, Clone)]
 pub struct NewRecall {
     pub(crate) kind: Kind,
@@ -45,6 +47,9 @@ pub struct NewRecall {
     pub(crate) status: Option<Status>,
     pub(crate) source: Option<Source>,
     pub(crate) origin: Origin,
+    /// Beside the text.
+    pub(crate) fields: Vec<Field>,
+    pub(crate) labels: Vec<String>,
     pub(crate) utility: Option<f32>,
     pub(crate) return_score: Option<u8>,
     pub(crate) vector: Option<Vec<f32>>,
@@ -89,6 +94,27 @@ macro_rules! setters {
             self
         }
 
+        /// Adds a field: a text, a number, a truth value, a list or an object. Null is absent.
+        pub fn field(mut self, name: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
+            let value = FieldValue::from_json(value.into());
+            self.fields.extend(value.map(|value| Field { name: name.into(), value }));
+            self
+        }
+
+        /// Adds a field of bytes; valid UTF-8 is stored as text.
+        pub fn bytes_field(mut self, name: impl Into<String>, value: Vec<u8>) -> Self {
+            let value =
+                String::from_utf8(value).map_or_else(|error| FieldValue::Bytes(error.into_bytes()), FieldValue::Text);
+            self.fields.push(Field { name: name.into(), value });
+            self
+        }
+
+        /// Adds a label, such as `user:17`. Labels are indexed in every database.
+        pub fn label(mut self, label: impl Into<String>) -> Self {
+            self.labels.push(label.into());
+            self
+        }
+
         /// Its vector in the database's space.
         pub fn vector(mut self, vector: Vec<f32>) -> Self {
             self.vector = Some(vector);
@@ -115,6 +141,7 @@ impl NewTrace {
             tool: None,
             log_id: None,
             fields: vec![text],
+            labels: Vec::new(),
             vector: None,
         }
     }
@@ -155,20 +182,6 @@ impl NewTrace {
         self
     }
 
-    /// Adds a text field.
-    pub fn field(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.fields.push(Field { name: name.into(), value: FieldValue::Text(value.into()) });
-        self
-    }
-
-    /// Adds a field of bytes; valid UTF-8 is stored as text.
-    pub fn bytes_field(mut self, name: impl Into<String>, value: Vec<u8>) -> Self {
-        let value =
-            String::from_utf8(value).map_or_else(|error| FieldValue::Bytes(error.into_bytes()), FieldValue::Text);
-        self.fields.push(Field { name: name.into(), value });
-        self
-    }
-
     /// Adds a field that is kept as bytes, text or not: no word of it is indexed and no claim extracted. It is for what
     /// a trace was made of, such as the line of a log.
     pub fn kept_field(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
@@ -194,6 +207,8 @@ impl NewRecall {
             status: None,
             source: None,
             origin: Origin::Original,
+            fields: Vec::new(),
+            labels: Vec::new(),
             utility: None,
             return_score: None,
             vector: None,

@@ -16,6 +16,7 @@ pub(crate) mod decay;
 pub(crate) mod embedding;
 mod episodes;
 mod erasing;
+mod fields;
 mod intents;
 mod known;
 mod limited;
@@ -42,10 +43,11 @@ use crate::options::Durability;
 use crate::read::item_attributes::ItemAttributes;
 use crate::read::limits::{Meter, refill_memory};
 use crate::read::snapshot::Snapshot;
+use crate::records::field::LABELS;
 use crate::records::record::{Field, FieldValue, ItemRecord, LinkRecord, Record};
 use crate::state::State;
 use crate::state::apply::RecordLocation;
-use crate::state::content::{CHUNK_LEN, Content, ContentReader, OwnItems, split_chunks};
+use crate::state::content::{Content, ContentReader, OwnItems, split_chunks};
 use crate::state::pages::{self, OpenPage};
 use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
@@ -325,7 +327,8 @@ impl<'db> Transaction<'db> {
             tokens: 0,
             vector,
         };
-        check_fields(&record.fields)?;
+        fields::add_labels(&mut record.fields, trace.labels)?;
+        fields::check(&record.fields)?;
         record.tokens = pages::spoken_tokens(&record);
         let record = self.push_item(record)?;
         self.extend_open_page(episode, &row.open_page, &record);
@@ -392,7 +395,8 @@ impl<'db> Transaction<'db> {
             speaker: None,
             tool: None,
             log_id: None,
-            fields: vec![Field { name: "text".to_owned(), value: FieldValue::Text(recall.text) }],
+            fields: [vec![Field { name: "text".to_owned(), value: FieldValue::Text(recall.text) }], recall.fields]
+                .concat(),
             from: pointers,
             utility: recall.utility,
             return_score: recall.return_score,
@@ -401,7 +405,12 @@ impl<'db> Transaction<'db> {
             tokens: 0,
             vector,
         };
-        check_fields(&record.fields)?;
+        fields::add_labels(&mut record.fields, recall.labels)?;
+        if record.field(LABELS).is_none() {
+            let inherited = self.labels_of_evidence(&record.from, &children)?;
+            record.fields.extend(inherited);
+        }
+        fields::check(&record.fields)?;
         record.tokens = crate::model::tokens::count(record.text());
         let id = self.push_item(record)?.item();
         for child in children {
@@ -582,21 +591,6 @@ fn format_generated_key(commit: u64, n: usize) -> String {
 fn check_name(what: &str, name: &str) -> Result<()> {
     if name.is_empty() || name.len() > MAX_KEY_LEN || name.contains('\0') {
         return Err(Error::Invalid(format!("{what} {name:?}: expected 1 to {MAX_KEY_LEN} bytes without NUL")));
-    }
-    Ok(())
-}
-
-fn check_fields(fields: &[Field]) -> Result<()> {
-    let limit = (64 * CHUNK_LEN) as u64;
-    let mut seen = HashSet::new();
-    for field in fields {
-        if field.name.is_empty() || !seen.insert(field.name.as_str()) {
-            return Err(Error::Invalid(format!("field {:?}: field names must be unique and not empty", field.name)));
-        }
-        let needed = field.value.bytes().len() as u64;
-        if needed > limit {
-            return Err(Error::Limit { what: "the length of a field in bytes", limit, needed });
-        }
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ mod documents;
 mod embedder;
 mod equation;
 mod failing_once;
+mod fields;
 mod flips;
 mod forget;
 mod forget_beside_readers;

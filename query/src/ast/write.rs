@@ -280,7 +280,7 @@ pub struct EpisodeStatement {
     pub with: Vec<Assignment>,
 }
 
-/// `set NAME = VALUE`.
+/// `set NAME = VALUE`, and `declare field NAME TYPE`, which sets `field.NAME`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Set {
     /// The setting.

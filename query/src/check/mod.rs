@@ -14,8 +14,8 @@ use crate::ast::{
     Stage, Statement, Term,
 };
 use crate::attributes::{
-    Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, Subject,
-    Type, UPDATE_WITH, WALK_COLUMNS, attribute, attributes_of, setting,
+    Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECALL_COLUMNS_ON_REQUEST, RECORD_WITH,
+    REMEMBER_WITH, SETTINGS, Subject, Type, UPDATE_WITH, WALK_COLUMNS, attribute, attributes_of, setting,
 };
 use crate::bind::{Binder, Node, Params, literal};
 use crate::error::{Collector, Error, Errors, nearest};
@@ -187,7 +187,8 @@ impl<'p> Checker<'p> {
             self.score(score);
         }
         if let Some(returns) = returns {
-            let columns = Columns { attributes: false, ..Columns::new(Subject::Item, RECALL_COLUMNS) };
+            let known = [RECALL_COLUMNS, RECALL_COLUMNS_ON_REQUEST].concat();
+            let columns = Columns { attributes: false, ..Columns::new(Subject::Item, &known) };
             self.returns(returns, &columns);
         }
     }
@@ -341,7 +342,9 @@ impl<'p> Checker<'p> {
 
     fn column(&mut self, name: &Spanned<Name>, columns: &Columns<'_>) {
         let is_attribute = columns.attributes && attribute(columns.subject, name).is_some();
-        if !is_attribute && !columns.extra.contains(&name.to_string().as_str()) {
+        // A row of a recall shows the fields of its item.
+        let is_field = name.field().is_some() && columns.subject == Subject::Item;
+        if !is_attribute && !is_field && !columns.extra.contains(&name.to_string().as_str()) {
             let things = columns.subject.as_str();
             let attributes = attributes_of(columns.subject).filter(|_| columns.attributes);
             let names = attributes.map(|attribute| if attribute.name == FIELDS { A_FIELD } else { attribute.name });
@@ -448,7 +451,7 @@ impl<'p> Checker<'p> {
             let on: Vec<&str> = elsewhere.on.iter().map(|it| it.as_str()).collect();
             error = error.hint(format!("`{written}` is an attribute of {}", on.join(", ")));
         } else if subject == Subject::Item {
-            error = error.hint("a field of a trace is written fields.NAME");
+            error = error.hint("a field is written fields.NAME");
         }
         self.errors.push(error);
     }
@@ -492,7 +495,7 @@ impl<'p> Checker<'p> {
     }
 }
 
-/// The attribute that stands for all fields of a trace; a column is one field.
+/// The attribute that stands for all fields of an item; a column is one field.
 const FIELDS: &str = "fields";
 /// A field as a column.
 const A_FIELD: &str = "fields.NAME";

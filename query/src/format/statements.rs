@@ -3,10 +3,13 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::clauses::{Commas, push};
-use super::optional;
+use super::{Quoted, optional};
 use crate::ast::{
-    Assignment, ClaimAssignment, Count, ForgetTarget, Marking, Merge, Query, Recall, Statement, Verify, Walk,
+    Assignment, ClaimAssignment, Count, ForgetTarget, Marking, Merge, Query, Recall, Set, Statement, Verify, Walk,
 };
+use crate::attributes::{DECLARED, FIELD_TYPES};
+use crate::lexer::is_word;
+use crate::value::Value;
 
 impl Display for Statement {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -197,8 +200,36 @@ fn change(statement: &Statement, pieces: &mut Vec<String>) {
             pieces.push(format!("{} episode {}", statement.verb(), it.episode));
             with(&it.with, pieces);
         }
-        Statement::Set(set) => pieces.push(format!("set {} = {}", set.name, set.value)),
+        Statement::Set(set) => pieces.push(match declaration(set) {
+            Some((field, ty)) => format!("declare field {field} {ty}"),
+            None => format!("set {} = {}", set.name, set.value),
+        }),
         _ => unreachable!("a statement that reads"),
+    }
+}
+
+/// The field and its type, if the setting declares one.
+fn declaration(set: &Set) -> Option<(FieldPath<'_>, &str)> {
+    match (set.name.parts(), set.value.value()) {
+        ([first, path @ ..], Some(Value::Text(ty)))
+            if first == DECLARED && !path.is_empty() && FIELD_TYPES.contains(&ty.as_str()) =>
+        {
+            Some((FieldPath(path), ty))
+        }
+        _ => None,
+    }
+}
+
+/// The path of a field, its odd parts quoted.
+struct FieldPath<'p>(&'p [String]);
+
+impl Display for FieldPath<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, part) in self.0.iter().enumerate() {
+            let dot = if index == 0 { "" } else { "." };
+            if is_word(part) { write!(f, "{dot}{part}")? } else { write!(f, "{dot}{}", Quoted(part))? }
+        }
+        Ok(())
     }
 }
 

@@ -124,7 +124,7 @@ impl Display for Name {
             if index > 0 {
                 f.write_str(".")?;
             }
-            if is_word(part) {
+            if is_word(part) || (self.is_all_fields() && part == "*") {
                 f.write_str(part)?;
             } else {
                 Quoted(part).fmt(f)?;

@@ -445,6 +445,6 @@ impl Parser<'_> {
         if self.eat(&TokenKind::Star, "`*`") {
             return Ok(Returns::All);
         }
-        Ok(Returns::Names(self.list(|p| p.name("the name of a column"))?))
+        Ok(Returns::Names(self.list(Self::column)?))
     }
 }

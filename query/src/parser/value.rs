@@ -9,12 +9,35 @@ use crate::token::TokenKind;
 use crate::value::{Arg, Duration, Id, ItemRef, Name, Number, Passage, Time, Value, Vector};
 use crate::words::{Edge, Noun};
 
-/// The most parts of a name; no attribute has more than two.
+/// The most parts of a name; only the path of a field has more than two.
 const MAX_NAME_PARTS: usize = 16;
 
 impl Parser<'_> {
     /// `word { "." ( word | string ) }`.
     pub(super) fn name(&mut self, shown: &'static str) -> Parsed<Spanned<Name>> {
+        self.name_until(shown, |_| None)
+    }
+
+    /// The name of a column; `fields.*` is all fields.
+    pub(super) fn column(&mut self) -> Parsed<Spanned<Name>> {
+        self.name_until("the name of a column", |p| p.eat(&TokenKind::Star, "`*`").then(|| "*".to_owned()))
+    }
+
+    /// The path of a field: `( word | string ) { "." ( word | string ) }`, as parts behind `first`.
+    pub(super) fn field_path(&mut self, first: &str) -> Parsed<Spanned<Name>> {
+        self.spanned(|p| {
+            let mut parts = vec![first.to_owned(), p.name_part()?];
+            p.rest_of_name(&mut parts, &mut |_| None)?;
+            Ok(Name::new(parts))
+        })
+    }
+
+    /// A name whose last part `end` may read.
+    fn name_until(
+        &mut self,
+        shown: &'static str,
+        mut end: impl FnMut(&mut Self) -> Option<String>,
+    ) -> Parsed<Spanned<Name>> {
         self.spanned(|p| {
             let Some(first) = p.word() else {
                 p.tried.push(Expected::Class(shown));
@@ -22,16 +45,29 @@ impl Parser<'_> {
             };
             p.bump();
             let mut parts = vec![first.to_owned()];
-            while p.eat(&TokenKind::Dot, "`.`") {
-                if parts.len() == MAX_NAME_PARTS {
-                    let span = p.span();
-                    let message = format!("a name has at most {MAX_NAME_PARTS} parts");
-                    return p.fail(Error::new("too-deep", span, message));
-                }
-                parts.push(p.name_part()?);
-            }
+            p.rest_of_name(&mut parts, &mut end)?;
             Ok(Name::new(parts))
         })
+    }
+
+    fn rest_of_name(
+        &mut self,
+        parts: &mut Vec<String>,
+        end: &mut dyn FnMut(&mut Self) -> Option<String>,
+    ) -> Parsed<()> {
+        while self.eat(&TokenKind::Dot, "`.`") {
+            if parts.len() == MAX_NAME_PARTS {
+                let span = self.span();
+                let message = format!("a name has at most {MAX_NAME_PARTS} parts");
+                return self.fail(Error::new("too-deep", span, message));
+            }
+            if let Some(last) = end(self) {
+                parts.push(last);
+                break;
+            }
+            parts.push(self.name_part()?);
+        }
+        Ok(())
     }
 
     fn name_part(&mut self) -> Parsed<String> {

@@ -6,9 +6,10 @@ use crate::ast::{
     Link, MarkStatement, Marking, Merge, Prune, PruneTarget, Record, Reflect, Remember, Retract, Selection, Set,
     Statement, Update,
 };
+use crate::attributes::{DECLARED, FIELD_TYPES};
 use crate::span::Spanned;
 use crate::token::TokenKind;
-use crate::value::{Arg, Duration};
+use crate::value::{Arg, Duration, Value};
 use crate::words::{Kind, Mark, MergeKind, Noun, Op};
 
 impl Parser<'_> {
@@ -54,6 +55,12 @@ impl Parser<'_> {
             let name = self.name("the name of a setting")?;
             self.equals()?;
             Ok(Statement::Set(Set { name, value: self.value()? }))
+        } else if self.eat_word("declare") {
+            self.expect_word("field")?;
+            let name = self.field_path(DECLARED)?;
+            let ty = self.expect_one_of(FIELD_TYPES, FIELD_TYPES)?;
+            let value = Spanned::new(Arg::Value(Value::Text(ty.node.to_owned())), ty.span);
+            Ok(Statement::Set(Set { name, value }))
         } else {
             self.unexpected()
         }

@@ -54,6 +54,7 @@ pub(super) fn line(record: &ItemRecord, current: CurrentAttributes) -> Result<Li
         active: None,
         ungrounded: record.ungrounded.then_some(true),
         origin: (origin != Origin::Original).then(|| origin.as_str().to_owned()),
+        fields: record.fields.iter().filter(|field| field.name != "text").map(field).collect::<Result<_>>()?,
     };
     let text = record.field("text").map(|_| record.text().to_owned());
     Ok(if kind.layer() == Layer::Recall {

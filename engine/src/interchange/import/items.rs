@@ -55,6 +55,7 @@ impl Import<'_> {
             tool: line.tool.clone(),
             log_id: line.log_id.clone(),
             fields: line.fields.iter().map(|(name, value)| field(name, value)).collect(),
+            labels: Vec::new(),
             vector: vector.numbers,
         };
         let id = self.transaction()?.record_in_open_page(trace).map_err(|error| attribute_to_member(error, "trace"))?;
@@ -379,6 +380,7 @@ fn state(recall: &mut NewRecall, stated: &Stated) -> Result<()> {
     recall.return_score = stated.return_score;
     recall.ungrounded = stated.ungrounded.unwrap_or(false);
     recall.origin = stated.origin.as_deref().map_or(Ok(Origin::Original), word)?;
+    recall.fields = stated.fields.iter().map(|(name, value)| field(name, value)).collect();
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use crate::model::plural::counted;
 use crate::model::pointer::hex;
 use crate::model::time;
 use crate::read::resolve;
+use crate::records::field::LABELS;
 use crate::records::record::{self, Field, ItemRecord, PointerRecord, PointerTarget};
 use crate::records::tables;
 use crate::state::content::Content;
@@ -145,6 +146,11 @@ impl Stored {
         compare.option("ungrounded", Some(record.ungrounded), Some(line.ungrounded.unwrap_or(false)));
         let origin = line.origin.as_deref().unwrap_or(Origin::Original.as_str());
         compare.option("origin", Origin::from_byte(record.origin).map(Origin::as_str), Some(origin));
+        // The text is a member of its own, and labels that the line does not state are those of the evidence.
+        let is_stated = |name: &str| line.fields.iter().any(|(stated, _)| stated == name);
+        let is_compared = |field: &&Field| field.name != "text" && (field.name != LABELS || is_stated(LABELS));
+        let stored: Vec<Field> = record.fields.iter().filter(is_compared).cloned().collect();
+        compare.fields(&stored, &line.fields);
     }
 
     /// The line's pointers must be original or present pointers of the item, and must include all that are both.

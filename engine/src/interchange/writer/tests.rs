@@ -175,18 +175,10 @@ fn stated() -> impl Strategy<Value = Stated> {
         any::<Option<bool>>(),
         option::of(word(words::ORIGINS)),
     );
-    (first, second).prop_map(
-        |((episode, source, step, time, version), (utility, return_score, active, ungrounded, origin))| Stated {
-            episode,
-            source,
-            step,
-            time,
-            version,
-            utility,
-            return_score,
-            active,
-            ungrounded,
-            origin,
+    let beside = fields().prop_map(|fields| fields.into_iter().filter(|(name, _)| name != "text").collect());
+    (first, second, beside).prop_map(
+        |((episode, source, step, time, version), (utility, return_score, active, ungrounded, origin), fields)| {
+            Stated { episode, source, step, time, version, utility, return_score, active, ungrounded, origin, fields }
         },
     )
 }

@@ -19,6 +19,7 @@ use crate::Result;
 use crate::model::hashing::HashingEmbedder;
 use crate::model::item::{ItemId, Layer};
 use crate::read::filter::{Filter, episode_numbers};
+use crate::read::item_view::heading;
 use crate::read::snapshot::Snapshot;
 use crate::recall::score::Weights;
 use crate::state::attributes::scalars::Reads;
@@ -26,7 +27,7 @@ use crate::state::reader_position::{Reader, ReaderPosition};
 use crate::state::settings;
 use holotype_index::bitmap::Bits;
 use holotype_query::plan::{Clauses, Expand, Predicate, Recall, Returns, Scope};
-use holotype_query::{Channel, FlawKind, Lines, Name, Noun};
+use holotype_query::{Channel, FlawKind, Lines, Noun};
 
 use sets::Sets;
 use std::borrow::Cow;
@@ -322,6 +323,6 @@ fn expand_plan(expand: &Expand) -> ExpandPlan {
 fn return_columns(returns: &Returns) -> Option<Vec<String>> {
     match returns {
         Returns::All => None,
-        Returns::Names(names) => Some(names.iter().map(Name::dotted).collect()),
+        Returns::Names(names) => Some(names.iter().map(heading).collect()),
     }
 }

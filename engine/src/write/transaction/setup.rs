@@ -27,6 +27,12 @@ impl Transaction<'_> {
         self.push(Record::Setting(SettingRecord { name: name.to_owned(), value }))
     }
 
+    /// Declares a field, or a member of one by a path such as `meta.topic`, of type `text`, `number` or `bool`: filters
+    /// on it read a column instead of each item. `none` ends that.
+    pub fn declare(&mut self, field: &str, form: &str) -> Result<()> {
+        self.set(&settings::declaration(field), form)
+    }
+
     /// The state that the transaction changes, for tests of what another program left behind.
     #[cfg(test)]
     pub(crate) fn state_mut(&mut self) -> &mut crate::state::State {

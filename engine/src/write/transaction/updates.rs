@@ -4,13 +4,14 @@ use super::Transaction;
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer};
 use crate::model::pointer::Pointer;
+use crate::records::field::LABELS;
 use crate::records::record::{PointerRecord, PointerTarget, Record, RekeyRecord};
 use crate::write::draft::NewRecall;
 use crate::{Error, Result};
 
 impl Transaction<'_> {
     /// Supersedes the item that holds `key` by a new one. The key moves to the new item, which gets the pointers of
-    /// both (TierMem B.6).
+    /// both (TierMem B.6), and the fields and labels of the old one that it does not state.
     pub fn update(&mut self, key: &str, recall: NewRecall) -> Result<ItemId> {
         self.atomically(|transaction| transaction.update_inner(key, recall))
     }
@@ -22,6 +23,8 @@ impl Transaction<'_> {
             return Err(Error::Invalid(format!("'{key}' is a trace: what happened cannot be updated, only marked")));
         }
         recall.key = None;
+        let kept = self.fields_to_keep(old, &recall.fields)?;
+        recall.fields.extend(kept.into_iter().filter(|field| field.name != LABELS || recall.labels.is_empty()));
         let inherited = self.state.pointers(old)?;
         let stated_grounds = recall.ungrounded;
         recall.ungrounded |= recall.from.is_empty() && !inherited.is_empty();
