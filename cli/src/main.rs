@@ -25,6 +25,7 @@ mod credit;
 mod database;
 mod demo;
 mod density;
+mod diff;
 mod export;
 mod failure;
 mod fmt;
@@ -32,6 +33,7 @@ mod graph;
 mod head;
 mod help;
 mod import;
+mod inspect;
 mod interrupt;
 mod json;
 mod judge;
@@ -54,6 +56,7 @@ mod signing;
 mod stats;
 mod structure;
 mod verify;
+mod why;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::{Failure, Problem, Status};
@@ -107,6 +110,14 @@ enum Command {
     Ask(ask::Args),
     /// Run statements in an interactive session
     Repl(repl::Args),
+    /// Tell the story of an item: what it rests on, what changed it, what would fall with it
+    Why(why::Args),
+    /// Show an item whole, with its fields
+    Show(why::Args),
+    /// Show what was added between two commits, and whose standing changed
+    Diff(diff::Args),
+    /// Serve a page on this machine that shows why an agent believed something
+    Inspect(inspect::Args),
     /// Check every checksum, hash, pointer and derived file
     Verify(verify::Args),
     /// Show what a database holds, and its limits
@@ -193,6 +204,10 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Query(args) => query::run(&args, given),
         Command::Ask(args) => ask::run(&args, format),
         Command::Repl(args) => repl::run(&args, format),
+        Command::Why(args) => why::run(&args, format),
+        Command::Show(args) => why::show(&args, format),
+        Command::Diff(args) => diff::run(&args, format),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args, format),
         Command::Stats(args) => stats::run(&args, format),
         Command::Audit(args) => audit::run(&args, format),
