@@ -6,11 +6,13 @@
 
 use crate::database;
 use crate::failure::{Failure, Problem, Status};
+use crate::inspect::failed;
 use crate::render::Format;
 use holotype::credit::CreditOptions;
 use holotype::interchange::{self, ExportReport};
 use holotype::plural::counted;
 use holotype::{Error, Snapshot};
+use holotype_inspect::{ExportOptions, export_html};
 use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -35,6 +37,18 @@ pub(crate) struct Args {
     /// Write the vectors to this file instead of the lines
     #[arg(long, value_name = "FILE.npy")]
     vectors: Option<PathBuf>,
+    /// Write a page that shows the memory and checks its quotes, in one file, without a network
+    #[arg(long, value_name = "OUT.html", conflicts_with_all = ["history", "training", "vectors", "file"])]
+    html: Option<PathBuf>,
+    /// With --html: the items of this condition, such as "episode = 'trip-42'"
+    #[arg(long = "where", value_name = "CONDITION", requires = "html")]
+    condition: Option<String>,
+    /// With --html: items, at most; the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000, requires = "html")]
+    max_items: u32,
+    /// With --html: replace texts by their lengths
+    #[arg(long, requires = "html")]
+    redact: bool,
 }
 
 /// Kinds of training data.
@@ -51,6 +65,10 @@ enum Training {
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_read(&args.db)?;
     let snapshot = database.snapshot();
+    if let Some(out) = &args.html {
+        write_page(&snapshot, out, args)?;
+        return Ok(database::status_of_reading(&database));
+    }
     let file = args.file.as_deref().filter(|file| file.as_os_str() != "-");
     let report = match file {
         None => write(&snapshot, io::stdout().lock(), args, Failure::from)?,
@@ -65,6 +83,20 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
         let _ = writeln!(io::stderr(), "{told}");
     }
     Ok(database::status_of_reading(&database))
+}
+
+/// Writes the page of a memory to a file of its own.
+fn write_page(snapshot: &Snapshot, out: &Path, args: &Args) -> Result<(), Failure> {
+    let options = ExportOptions { condition: args.condition.clone(), max_items: args.max_items, redact: args.redact };
+    let page = export_html(snapshot, &options).map_err(failed)?;
+    let temporary = out.with_extension("html.part");
+    fs::write(&temporary, &page.html).and_then(|()| fs::rename(&temporary, out)).map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        Failure::from(error)
+    })?;
+    let left_out = if page.left_out > 0 { format!(", {} left out", page.left_out) } else { String::new() };
+    let _ = writeln!(io::stderr(), "{}{left_out} in {}", counted(page.items, "items"), out.display());
+    Ok(())
 }
 
 /// Writes to `out`; `failed` makes a failure of it.

@@ -25,6 +25,7 @@ mod credit;
 mod database;
 mod demo;
 mod density;
+mod diff;
 mod doctor;
 mod export;
 mod failure;
@@ -35,6 +36,7 @@ mod help;
 mod hook;
 mod import;
 mod init;
+mod inspect;
 mod interrupt;
 mod json;
 mod judge;
@@ -61,6 +63,7 @@ mod signing;
 mod stats;
 mod structure;
 mod verify;
+mod why;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::{Failure, Problem, Status};
@@ -118,6 +121,14 @@ enum Command {
     Repl(repl::Args),
     /// Serve a database to agents over the Model Context Protocol
     Mcp(mcp::Args),
+    /// Tell the story of an item: what it rests on, what changed it, what would fall with it
+    Why(why::Args),
+    /// Show an item whole, with its fields
+    Show(why::Args),
+    /// Show what was added between two commits, and whose standing changed
+    Diff(diff::Args),
+    /// Serve a page on this machine that shows why an agent believed something
+    Inspect(inspect::Args),
     /// Check every checksum, hash, pointer and derived file
     Verify(verify::Args),
     /// Show what a database holds, and its limits
@@ -216,6 +227,10 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Loop(args) => loops::run(&args),
         Command::Repl(args) => repl::run(&args, format),
         Command::Mcp(args) => mcp::run(&args),
+        Command::Why(args) => why::run(&args, format),
+        Command::Show(args) => why::show(&args, format),
+        Command::Diff(args) => diff::run(&args, format),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args, format),
         Command::Stats(args) => stats::run(&args, format),
         Command::Audit(args) => audit::run(&args, format),

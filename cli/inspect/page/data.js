@@ -1,0 +1,161 @@
+// Where the page's data come from: a server (`holotype inspect`) or this file (`holotype export --html`).
+//
+// Both answer the same questions: overview, items, item, diff, events, health, recall, why. A file answers those that
+// its data can: it has no recall, and no time but its own. Nothing here parses text of the memory as HTML.
+"use strict";
+const H = {};
+Object.assign(H, htmPreact);
+
+H.fetchJson = async (path, body) => {
+  const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const response = await fetch(path, { credentials: "same-origin", ...options });
+  const value = await response.json();
+  if (!response.ok) throw new Error(value.error || response.statusText);
+  return value;
+};
+
+H.queryOf = (values) =>
+  Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "")
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+
+// The server.
+H.live = {
+  isLive: true,
+  async open() {
+    const token = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (token) {
+      const response = await fetch("/session", { method: "POST", body: token });
+      if (!response.ok) throw new Error("The token in the address is not that of this run: use the address that `holotype inspect` printed.");
+      history.replaceState(null, "", "#/");
+    }
+  },
+  overview: (at) => H.fetchJson(`/api/overview?${H.queryOf({ as_of: at })}`),
+  items: (query) => H.fetchJson(`/api/items?${H.queryOf(query)}`),
+  item: (key, at) => H.fetchJson(`/api/item/${encodeURIComponent(key)}?${H.queryOf({ as_of: at })}`),
+  diff: (from, to) => H.fetchJson(`/api/diff?${H.queryOf({ from, to })}`),
+  events: (since) => H.fetchJson(`/api/events?${H.queryOf({ since })}`),
+  health: (verify) => H.fetchJson(`/api/health?${H.queryOf({ verify })}`),
+  recall: (asked) => H.fetchJson("/api/recall", asked),
+  why: (asked) => H.fetchJson("/api/why", asked),
+};
+
+// The file: its data are packed in the document.
+H.file = {
+  isLive: false,
+  async open() {
+    const packed = JSON.parse(document.getElementById("memory").textContent);
+    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    this.data = await new Response(stream).json();
+    this.byKey = new Map(this.data.items.map((item) => [item.key, item]));
+    this.out = new Map();
+    this.in = new Map();
+    for (const [from, edge, to] of this.data.edges) {
+      (this.out.get(from) || this.out.set(from, []).get(from)).push([edge, to]);
+      (this.in.get(to) || this.in.set(to, []).get(to)).push([edge, from]);
+    }
+  },
+  overview() { return this.data.overview; },
+  items(query) {
+    const facets = ["layer", "kind", "status", "support", "episode", "source", "active"];
+    const text = (query.q || "").toLowerCase();
+    const rows = this.data.items.filter((item) =>
+      facets.every((facet) => !query[facet] || String(item[facet]) === query[facet]) &&
+      (!text || item.text.toLowerCase().includes(text) || item.key.toLowerCase().includes(text)));
+    const counted = {};
+    for (const facet of facets) {
+      const counts = new Map();
+      for (const item of rows) counts.set(item[facet], (counts.get(item[facet]) || 0) + 1);
+      counted[facet] = [...counts].sort((a, b) => b[1] - a[1]).map(([value, count]) => ({ [facet]: value, count }));
+    }
+    const skip = query.skip || 0;
+    return { total: rows.length, skip, rows: rows.slice(skip, skip + (query.limit || 100)), facets: counted };
+  },
+  walk(key, edges) {
+    const found = [];
+    const seen = new Set([key]);
+    let roots = [key];
+    for (let depth = 1; depth <= 8 && roots.length; depth++) {
+      const next = [];
+      for (const root of roots) {
+        for (const [edge, other] of edges.get(root) || []) {
+          if (seen.has(other)) continue;
+          seen.add(other);
+          next.push(other);
+          found.push({ ...(this.byKey.get(other) || { key: other, text: "(not in this file)" }), depth, root, edge });
+        }
+      }
+      roots = next;
+    }
+    return found;
+  },
+  item(key) {
+    const item = this.byKey.get(key);
+    if (!item) throw new Error(`${key} is not in this file.`);
+    const targets = {};
+    for (const cited of item.citations) if (this.byKey.has(cited.target)) targets[cited.target] = this.byKey.get(cited.target);
+    const citations = item.citations.map((cited) => ({ ...cited, verdict: H.checkQuote(cited, targets[cited.target]) }));
+    return { item, citations, targets, history: [], conflicts: [], sources: this.walk(key, this.out), dependents: this.walk(key, this.in) };
+  },
+};
+
+H.source = document.getElementById("memory") ? H.file : H.live;
+
+// The bytes of a span, and BLAKE3 over them: a quote holds if its recorded hash is that of the bytes it cites.
+H.encoder = new TextEncoder();
+H.decoder = new TextDecoder();
+H.fieldOf = (item, name) => (item?.fields || []).find((field) => field.name === name)?.text;
+
+H.checkQuote = (cited, target) => {
+  const text = H.fieldOf(target, cited.field);
+  if (text === undefined) return "not in this file";
+  const bytes = H.encoder.encode(text).slice(cited.start, cited.end);
+  return H.blake3(bytes) === cited.hash ? "ok" : "mismatch";
+};
+
+H.blake3 = (input) => {
+  const IV = [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
+  const ORDER = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
+  const [START, END, PARENT, ROOT] = [1, 2, 4, 8];
+  const turn = (x, n) => (x >>> n) | (x << (32 - n));
+  const compress = (chain, words, counter, length, flags) => {
+    const s = [...chain, ...IV.slice(0, 4), counter | 0, 0, length, flags];
+    let m = words;
+    const mix = (a, b, c, d, x, y) => {
+      s[a] = (s[a] + s[b] + x) | 0; s[d] = turn(s[d] ^ s[a], 16); s[c] = (s[c] + s[d]) | 0; s[b] = turn(s[b] ^ s[c], 12);
+      s[a] = (s[a] + s[b] + y) | 0; s[d] = turn(s[d] ^ s[a], 8); s[c] = (s[c] + s[d]) | 0; s[b] = turn(s[b] ^ s[c], 7);
+    };
+    for (let round = 0; round < 7; round++) {
+      mix(0, 4, 8, 12, m[0], m[1]); mix(1, 5, 9, 13, m[2], m[3]); mix(2, 6, 10, 14, m[4], m[5]); mix(3, 7, 11, 15, m[6], m[7]);
+      mix(0, 5, 10, 15, m[8], m[9]); mix(1, 6, 11, 12, m[10], m[11]); mix(2, 7, 8, 13, m[12], m[13]); mix(3, 4, 9, 14, m[14], m[15]);
+      m = ORDER.map((place) => m[place]);
+    }
+    return [0, 1, 2, 3, 4, 5, 6, 7].map((at) => s[at] ^ s[at + 8]);
+  };
+  const wordsOf = (bytes) => {
+    const block = new Uint8Array(64);
+    block.set(bytes);
+    return [...new Int32Array(block.buffer)];
+  };
+  const chunk = (bytes, counter, root) => {
+    let chain = IV;
+    const blocks = Math.max(1, Math.ceil(bytes.length / 64));
+    for (let at = 0; at < blocks; at++) {
+      const block = bytes.slice(64 * at, 64 * at + 64);
+      const last = at === blocks - 1;
+      chain = compress(chain, wordsOf(block), counter, block.length, (at === 0 ? START : 0) | (last ? END | (root ? ROOT : 0) : 0));
+    }
+    return chain;
+  };
+  const tree = (bytes, first, root) => {
+    if (bytes.length <= 1024) return chunk(bytes, first, root);
+    let left = 1024;
+    while (left * 2 < bytes.length) left *= 2;
+    const parts = [tree(bytes.slice(0, left), first, false), tree(bytes.slice(left), first + left / 1024, false)];
+    return compress(IV, parts.flat(), 0, 64, PARENT | (root ? ROOT : 0));
+  };
+  return tree(input, 0, true).map((word) => {
+    const u = word >>> 0;
+    return [u & 255, (u >>> 8) & 255, (u >>> 16) & 255, u >>> 24].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  }).join("");
+};

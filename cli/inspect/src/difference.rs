@@ -1,0 +1,121 @@
+//! The difference between two commits: what was added, and whose standing changed.
+//!
+//! Standing is status, support, activity, utility and the item that contradicts it. The items of the earlier commit are
+//! compared one by one, so the cost is that of their number.
+
+use crate::Result;
+use holotype::{ItemAttributes, ItemId, Snapshot};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Items of a difference that are listed, at most.
+const MAX_LISTED: usize = 1_000;
+/// The columns of events.
+const EVENTS: &str = "find events where commit > $from and commit <= $to limit 1000";
+
+/// What happened between two commits.
+#[derive(Debug, Clone)]
+pub struct Difference {
+    value: Value,
+}
+
+/// The difference between commit `from` and commit `to`, both as they were then.
+///
+/// # Errors
+/// [`Error::Database`](crate::Error::Database) for a commit that does not exist or is older than the kept history.
+pub fn difference(snapshot: &Snapshot, from: u64, to: u64) -> Result<Difference> {
+    let (from, to) = (from.min(to), from.max(to));
+    let (before, after) = (snapshot.as_of(from)?, snapshot.as_of(to)?);
+    let mut changed = Vec::new();
+    let mut more = 0_u64;
+    for id in (0..before.len()).map(ItemId) {
+        let (old, new) = (before.attributes(id)?, after.attributes(id)?);
+        let changes = standing(&after, &old, &new)?;
+        if changes.is_empty() {
+            continue;
+        }
+        if changed.len() >= MAX_LISTED {
+            more += 1;
+            continue;
+        }
+        changed.push(json!({
+            "key": after.key_of(id)?, "kind": new.kind.to_string(), "text": after.item(id)?.content.text(),
+            "changes": changes,
+        }));
+    }
+    let mut added = Vec::new();
+    let count = after.len() - before.len();
+    for id in (before.len()..after.len()).map(ItemId).take(MAX_LISTED) {
+        let of = after.attributes(id)?;
+        added.push(json!({
+            "key": after.key_of(id)?, "kind": of.kind.to_string(), "status": of.status.map(|status| status.to_string()),
+            "text": after.item(id)?.content.text(),
+        }));
+    }
+    let params = holotype::query::Params::from([
+        ("from".to_owned(), holotype::query::ParamValue::Int(i64::try_from(from).unwrap_or(i64::MAX))),
+        ("to".to_owned(), holotype::query::ParamValue::Int(i64::try_from(to).unwrap_or(i64::MAX))),
+    ]);
+    let events = crate::story::rows(&after, EVENTS, params)?;
+    let value = json!({
+        "from": from, "to": to, "added": added, "added_count": count, "changed": changed,
+        "changed_count": changed.len() as u64 + more, "events": events,
+    });
+    Ok(Difference { value })
+}
+
+/// The attributes of its standing in which an item differs: name, before, after.
+fn standing(after: &Snapshot, old: &ItemAttributes, new: &ItemAttributes) -> Result<Vec<Value>> {
+    let mut changes = Vec::new();
+    let mut compare = |name: &str, old: Value, new: Value| {
+        if old != new {
+            changes.push(json!({"attribute": name, "from": old, "to": new}));
+        }
+    };
+    let status = |of: &ItemAttributes| json!(of.status.map(|status| status.to_string()));
+    compare("status", status(old), status(new));
+    compare("support", json!(old.support.to_string()), json!(new.support.to_string()));
+    compare("active", json!(old.active), json!(new.active));
+    compare("redacted", json!(old.redacted), json!(new.redacted));
+    compare("utility", json!(old.utility), json!(new.utility));
+    let conflict =
+        |of: &ItemAttributes| Ok::<Value, crate::Error>(json!(of.conflict.map(|id| after.key_of(id)).transpose()?));
+    compare("contradicted by", conflict(old)?, conflict(new)?);
+    Ok(changes)
+}
+
+impl Difference {
+    /// As JSON: `from`, `to`, `added`, `changed`, `events`, and the counts of the first two.
+    pub fn to_json(&self) -> &Value {
+        &self.value
+    }
+
+    /// As text: a line for each item.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let of = |name: &str| self.value[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        let word = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let _ = writeln!(text, "commit {} to commit {}", self.value["from"], self.value["to"]);
+        let _ = writeln!(text, "{} added", self.value["added_count"]);
+        for row in of("added") {
+            let _ = writeln!(text, "  + {}  {}: {}", word(row, "key"), word(row, "kind"), one_line(&word(row, "text")));
+        }
+        let _ = writeln!(text, "{} changed", self.value["changed_count"]);
+        for row in of("changed") {
+            let changes = row["changes"].as_array().map(Vec::as_slice).unwrap_or_default().iter().map(|change| {
+                format!("{} {} -> {}", word(change, "attribute"), plain(&change["from"]), plain(&change["to"]))
+            });
+            let changes = changes.collect::<Vec<_>>().join(", ");
+            let _ = writeln!(text, "  ~ {}  {changes}: {}", word(row, "key"), one_line(&word(row, "text")));
+        }
+        text
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,101 @@
+//! One file that shows a memory and checks itself: the page with its data inside.
+//!
+//! The data are the stories of items, packed by gzip and base64. The page unpacks them, hashes nothing it has not got:
+//! it finds each quote in the text that it cites and compares the bytes. It works from a file, without a network, and
+//! says how many items were left out.
+
+use crate::story;
+use crate::views::{self, Query};
+use crate::{Error, Result, page};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use holotype::query::Params;
+use holotype::{ItemId, Snapshot};
+use serde_json::{Map, Value, json};
+use std::io::Write as _;
+
+/// What a file shows.
+#[derive(Debug, Clone)]
+pub struct ExportOptions {
+    /// A condition of the language on items; without one, all.
+    pub condition: Option<String>,
+    /// Items, at most; the newest.
+    pub max_items: u32,
+    /// Texts are replaced by their lengths.
+    pub redact: bool,
+}
+
+impl Default for ExportOptions {
+    fn default() -> Self {
+        ExportOptions { condition: None, max_items: 20_000, redact: false }
+    }
+}
+
+/// A file and what is in it.
+#[derive(Debug, Clone)]
+pub struct Exported {
+    /// The document.
+    pub html: String,
+    /// Items inside.
+    pub items: u64,
+    /// Items that were left out.
+    pub left_out: u64,
+}
+
+/// Makes the file.
+///
+/// # Errors
+/// [`Error::Database`] for a condition that is no condition, or items that cannot be read.
+pub fn export_html(snapshot: &Snapshot, options: &ExportOptions) -> Result<Exported> {
+    let filter = options.condition.as_deref().map(|condition| format!(" where {condition}")).unwrap_or_default();
+    let listed = format!("find items{filter} order by item desc limit {} return item", options.max_items.max(1));
+    let ids: Vec<ItemId> = story::rows(snapshot, &listed, Params::new())?
+        .iter()
+        .filter_map(|row| row["item"].as_u64().and_then(|id| u32::try_from(id).ok()).map(ItemId))
+        .collect();
+    let mut items = Vec::with_capacity(ids.len());
+    let mut edges = Vec::new();
+    for id in &ids {
+        let mut item = story::item(snapshot, *id)?;
+        let mut cited = story::citations(snapshot, *id)?;
+        if options.redact {
+            redact(&mut item);
+            cited.iter_mut().for_each(|cited| cited["text"] = Value::Null);
+        }
+        if let Value::Object(object) = &mut item {
+            object.insert("citations".to_owned(), Value::Array(cited));
+        }
+        items.push(item);
+    }
+    for row in story::rows(snapshot, "find edges limit 1000000 return from, edge, to", Params::new())? {
+        edges.push(json!([row["from"], row["edge"], row["to"]]));
+    }
+    edges.dedup();
+    let mut overview = views::overview(snapshot, &Query::new(""))?;
+    let left_out = u64::from(snapshot.len()).saturating_sub(items.len() as u64);
+    let mut data = Map::new();
+    let count = items.len() as u64;
+    overview["left_out"] = json!(left_out);
+    data.insert("overview".to_owned(), overview);
+    data.insert("items".to_owned(), Value::Array(items));
+    data.insert("edges".to_owned(), Value::Array(edges));
+    let packed = pack(&Value::Object(data).to_string())?;
+    Ok(Exported { html: page::whole(&format!("\"{packed}\"")), items: count, left_out })
+}
+
+/// Replaces the texts of an item by their lengths.
+fn redact(item: &mut Value) {
+    let hidden = |text: &Value| json!(format!("({} characters)", text.as_str().map_or(0, |text| text.chars().count())));
+    item["text"] = hidden(&item["text"]);
+    for field in item["fields"].as_array_mut().into_iter().flatten() {
+        field["text"] = hidden(&field["text"]);
+    }
+}
+
+fn pack(text: &str) -> Result<String> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes()).map_err(Error::Io)?;
+    Ok(STANDARD.encode(encoder.finish().map_err(Error::Io)?))
+}
