@@ -1,7 +1,7 @@
 //! `holotype export`: a database as JSON Lines.
 //!
-//! A file appears whole or not at all: it is written beside its place and renamed. One that exists is replaced only with
-//! `--overwrite`. What is no regular file, such as a
+//! A file appears whole or not at all: it is written beside its place and renamed. One that exists is replaced only
+//! with `--overwrite`. What is no regular file, such as a
 //! pipe, is written to directly.
 
 use crate::database;

@@ -166,7 +166,7 @@ fn write(harness: Harness, memory: &Path, changes: &[Change]) -> Result<(), Fail
     let mut kept = read_kept(&path)?;
     for change in changes {
         let name = change.path.display().to_string();
-        // What was there before the first run is what --undo puts back.
+        // --undo puts back the bytes from before the first run.
         let before = kept.get(&name).and_then(|first| first.get("before")).cloned();
         let before = before.unwrap_or_else(|| json!(change.before));
         kept.insert(name, json!({"before": before, "after": hash(&change.after)}));

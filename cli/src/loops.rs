@@ -140,7 +140,7 @@ fn step(members: Map<String, Value>, episode: &str) -> Result<Step, String> {
     Ok(Step { observation, request: text("request")? })
 }
 
-/// What a step did.
+/// The result of a step.
 fn told(outcome: &StepOutcome) -> Value {
     let names = |operations: &[Operation]| operations.iter().map(|it| it.as_str()).collect::<Vec<_>>();
     let mut told = json!({"done": names(&outcome.decided.done), "refused": names(&outcome.refused)});

@@ -115,7 +115,7 @@ enum Command {
     Query(query::Args),
     /// Ask a question: one guidance with citations, from the memory that it asks for
     Ask(ask::Args),
-    /// Serve the memory of an agent over stdin and stdout: `<recall>` spans become memories, JSON lines are steps
+    /// Serve an agent's memory over stdin and stdout
     Loop(loops::Args),
     /// Run statements in an interactive session
     Repl(repl::Args),

@@ -9,6 +9,18 @@ use holotype::query::{ParamValue, Params};
 use holotype::structure::{MergeByWords, Roles, Step, Trajectory};
 use holotype::{Durability, Edge, Feedback, Holotype, MergeOptions, Options, Snapshot, Space};
 
+/// These share words with the question and do not answer it.
+const NOISE: [&str; 8] = [
+    "In which town the founder of Orbal may live, nobody knows.",
+    "The founder of a bank must live in the town, says an old law.",
+    "A town can live without a founder, but not without a well.",
+    "Does the town of Keswin remember its founder? They live in doubt.",
+    "Every founder would live in a capital, and no town keeps one.",
+    "A founder and a town clerk live next door to each other in the play.",
+    "They live in town, the founder said of her seven cats.",
+    "Which town does a founder choose to live in? One with a port.",
+];
+
 fn trajectory(episode: &str, steps: &[(&str, &str, &str)]) -> Trajectory {
     let step = |(observation, action, subgoal): &(&str, &str, &str)| {
         Step::new(*observation).action(*action).subgoal(*subgoal).reward(1.0)
@@ -44,18 +56,7 @@ fn main() -> holotype::Result<()> {
         created.concepts.len(),
         created.procedures.len()
     );
-    // These share words with the question and do not answer it.
-    let others = [
-        "In which town the founder of Orbal may live, nobody knows.",
-        "The founder of a bank must live in the town, says an old law.",
-        "A town can live without a founder, but not without a well.",
-        "Does the town of Keswin remember its founder? They live in doubt.",
-        "Every founder would live in a capital, and no town keeps one.",
-        "A founder and a town clerk live next door to each other in the play.",
-        "They live in town, the founder said of her seven cats.",
-        "Which town does a founder choose to live in? One with a port.",
-    ];
-    for (nth, other) in others.iter().enumerate() {
+    for (nth, other) in NOISE.iter().enumerate() {
         transaction
             .create(&trajectory(&format!("noise-{nth}"), &[(other, "read", "read the forum")]), &Roles::default())?;
     }

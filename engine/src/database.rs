@@ -348,6 +348,10 @@ fn close(core: &Arc<Core>) -> Result<()> {
     // A checkpoint that failed in the background is tried again here, where its failure can be reported.
     let paused = core.merger.pause();
     let _ = core.checkpointer.task.wait();
+    // Whatever fails below, no merge holds the handle any longer.
+    let stopped = core.merger.stop();
+    merge::wait(core);
+    drop(stopped);
     write_derived(core)?;
     drop(paused);
     let writer = core.lock_writer();
@@ -369,8 +373,8 @@ fn close(core: &Arc<Core>) -> Result<()> {
     checkpoint::pack_catalog(core)
 }
 
-/// Writes the checkpoint of a closing handle, and merges what takes a moment. Once the log is durable, a failure to do so
-/// loses nothing.
+/// Writes the checkpoint of a closing handle, and merges what takes a moment. Once the log is durable, a failure to do
+/// so loses nothing.
 fn write_derived(core: &Arc<Core>) -> Result<()> {
     let written = checkpoint::run(core).and_then(|()| merge::stop(core));
     written.map_err(|error| match core.lock.check_in_place() {

@@ -122,7 +122,7 @@ pub enum Error {
         /// The type number.
         kind: u8,
     },
-    /// What a role, such as a model, replied is not what it was asked for.
+    /// A role, such as a model, replied something else than it was asked for.
     #[error("{0}")]
     Reply(String),
     /// An earlier write failed; this handle refuses further writes.

@@ -483,7 +483,7 @@ struct SegmentWalk<'a> {
     ef: usize,
 }
 
-/// Where codes cannot tell the best from the others, the next search keeps so many times as many nodes.
+/// If codes cannot tell the best from the others, the next search keeps so many times as many nodes.
 const WIDENED: usize = 8;
 
 /// Codes that are compared in the time in which a walk keeps one node more.

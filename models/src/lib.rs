@@ -19,7 +19,7 @@
 //! | [`FactMerger`](holotype::structure::FactMerger) | one statement and the relation | nothing is merged |
 //! | [`Generator`](holotype::Generator) | a `<memory>` block | one attempt is used up |
 //! | [`Reasoner`](holotype::Reasoner) | a text that cites the keys of rows | the rows are still there |
-//! | structuring ([`structure`](holotype::structure)) | state, facts, procedures, intents | asked again, then left out |
+//! | structuring ([`structure`](holotype::structure)) | states, facts, procedures, intents | asked again, left out |
 //! | [`Corruptor`](holotype::credit::Corruptor) | a wrong passage | the intervention fails |
 //! | [`Model::summarise`], [`Model::findings`] | a summary; findings with quotes | page still due; nothing learned |
 //! | [`Model::rerank`], [`Model::segments`] | an order of texts; the starts of segments | the caller decides |

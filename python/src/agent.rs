@@ -175,7 +175,7 @@ impl Controller for Controls {
     }
 }
 
-/// What a loop over an episode is made of, and what it remembers.
+/// The parts of a loop over an episode, and its state.
 #[pyclass(frozen, module = "holotype._native")]
 pub(crate) struct Loop {
     episode: String,

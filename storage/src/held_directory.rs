@@ -1,7 +1,8 @@
 //! The directory of a database, as its writers hold it.
 //!
-//! LOCK can be deleted ("a stale lock file"), or the whole folder replaced by a copy, beneath a process that writes. Its
-//! locks are then on a file that no other process finds, and the next one to open the database would write beside it.
+//! LOCK can be deleted ("a stale lock file"), or the whole folder replaced by a copy, beneath a process that writes.
+//! Its locks are then on a file that no other process finds, and the next one to open the database would write beside
+//! it.
 //!
 //! 1. Who writes has the directory locked: a second writer with another LOCK file waits or is refused.
 //! 2. Who begins to write looks whether LOCK's path still names the file that it locked. If not, it stops: others may

@@ -48,7 +48,7 @@
         const [x1, y1, x2, y2] = [from.x, from.y + HIGH / 2, to.x + WIDE, to.y + HIGH / 2];
         return html`<path class="edge" d=${`M${x1} ${y1} C${x1 - GAP[0] / 2} ${y1} ${x2 + GAP[0] / 2} ${y2} ${x2} ${y2}`} />`;
       })}
-      ${nodes.map(({ row, x, y }) => html`<a href=${H.linkTo(row.key, at)} class=${tone(row)} aria-label=${`${row.key}: ${row.text || ""}`}>
+      ${nodes.map(({ row, x, y }) => html`<a href=${H.linkTo(row.key, at)} class=${tone(row)}>
         <rect x=${x} y=${y} width=${WIDE - 4} height=${HIGH} rx=${row.layer === "trace" || ["call", "turn", "observation"].includes(row.kind) ? 4 : 14} />
         <text x=${x + 10} y=${y + 21}>${cut(row.text, 28)}</text>
         <text class="small" x=${x + 10} y=${y + 41}>${cut(`${row.key} · ${row.kind || ""}${row.status === "failed" ? " · failed" : ""}${row.support && row.support !== "supported" ? ` · ${row.support}` : ""}${row.active === false ? " · inactive" : ""}`, 34)}</text>

@@ -57,7 +57,7 @@
       <${H.Head} title="Items" lead="Everything that was recorded and distilled, newest first." />
       <form role="search" onSubmit=${(event) => { event.preventDefault(); set("q", event.target.q.value); }}>
         <div class="row"><div class="grow"><label class="skip" for="q">Search</label>
-        <input id="q" name="q" type="search" placeholder="Search texts and keys" value=${query.q || ""} /></div>
+        <input id="q" name="q" type="search" placeholder="Search texts and keys" key=${query.q} defaultValue=${query.q || ""} /></div>
         <button class="main">Search</button></div>
       </form>
       <div class="facets">${FACETS.map((facet) => html`

@@ -14,9 +14,9 @@
     const [place, setPlace] = useState(read());
     useEffect(() => {
       const onMove = () => {
+        H.hasMoved = true;
         setPlace(read());
         scrollTo(0, 0);
-        document.getElementById("title")?.focus({ preventScroll: true });
       };
       addEventListener("hashchange", onMove);
       return () => removeEventListener("hashchange", onMove);

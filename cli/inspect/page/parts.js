@@ -87,7 +87,11 @@
   };
 
   H.Head = ({ title, lead }) => {
-    useEffect(() => { document.title = `${title} · Holotype inspector`; }, [title]);
+    useEffect(() => {
+      document.title = `${title} · Holotype inspector`;
+      // A reader of the screen goes on where the new view begins.
+      if (H.hasMoved) document.getElementById("title").focus({ preventScroll: true });
+    }, [title]);
     return html`<h1 tabindex="-1" id="title">${title}</h1>${lead && html`<p class="lead">${lead}</p>`}`;
   };
 }

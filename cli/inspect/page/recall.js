@@ -61,9 +61,9 @@
     if (!H.source.isLive) return html`<${H.Head} title="Recall" /><p>A file answers no questions: run <code>holotype inspect</code> on the database.</p>`;
     return html`<${H.Head} title="Recall" lead="Ask as the agent asks, and see what leads to the answer." />
       <form class="panel" onSubmit=${ask}>
-        <p><label for="question">Question</label><input id="question" name="question" value=${query.q || ""} required placeholder="what does UA123 cost?" /></p>
-        <div class="pair"><p><label for="a">Clauses</label><input id="a" class="mono" name="a" value=${query.a || ""} placeholder="in episode 'trip' limit 5" /></p>
-        <p><label for="b">Clauses to compare with</label><input id="b" class="mono" name="b" value=${query.b || ""} placeholder="score profile archive" /></p></div>
+        <p><label for="question">Question</label><input id="question" name="question" key=${query.q} defaultValue=${query.q || ""} required placeholder="what does UA123 cost?" /></p>
+        <div class="pair"><p><label for="a">Clauses</label><input id="a" class="mono" name="a" key=${query.a} defaultValue=${query.a || ""} placeholder="in episode 'trip' limit 5" /></p>
+        <p><label for="b">Clauses to compare with</label><input id="b" class="mono" name="b" key=${query.b} defaultValue=${query.b || ""} placeholder="score profile archive" /></p></div>
         <button class="main">Ask</button></form>
       <${H.Loaded} state=${state}>${({ runs }) => html`<div class="pair">${runs.map((run) => html`<${Run} run=${run} />`)}</div>
         ${runs.length > 0 && html`<${Why} asked=${{ question: query.q, clauses: query.a || "" }} />`}`}<//>`;

@@ -29,8 +29,8 @@
       ];
       return html`<p class="lead">Commit ${H.number(view.commit)}${view.head ? html`, head <code>${view.head.hash.slice(0, 16)}</code>` : ""}.</p>
         ${view.left_out > 0 && html`<p class="note">${H.number(view.left_out)} items are not in this file.</p>`}
-        <div class="grid">${figures.map(([value, name]) => html`<div class="panel"><div class="figure">${H.number(value)}</div><p>${name}</p></div>`)}</div>
-        <section class="panel" style="margin-top:1.25rem"><h2>Growth</h2><${Growth} rows=${view.growth} /></section>
+        <div class="grid figures">${figures.map(([value, name]) => html`<div class="panel"><div class="figure">${H.number(value)}</div><p>${name}</p></div>`)}</div>
+        <section class="panel"><h2>Growth</h2><${Growth} rows=${view.growth} /></section>
         <div class="pair"><section class="panel"><h2>Kinds</h2><${H.Table} rows=${kinds} label="kinds" /></section>
         <section class="panel"><h2>Last events</h2><${H.Table} rows=${view.events} columns=${["commit", "op", "item", "episode", "because"]} label="events" /></section></div>`;
     }}<//>`;

@@ -13,7 +13,7 @@ const MAX_LISTED: usize = 1_000;
 /// The columns of events.
 const EVENTS: &str = "find events where commit > $from and commit <= $to limit 1000";
 
-/// What happened between two commits.
+/// The changes between two commits.
 #[derive(Debug, Clone)]
 pub struct Difference {
     value: Value,
@@ -113,7 +113,11 @@ impl Difference {
 }
 
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
 }
 
 fn one_line(text: &str) -> String {

@@ -16,7 +16,7 @@ use holotype::{ItemId, Snapshot};
 use serde_json::{Map, Value, json};
 use std::io::Write as _;
 
-/// What a file shows.
+/// The content of a file.
 #[derive(Debug, Clone)]
 pub struct ExportOptions {
     /// A condition of the language on items; without one, all.

@@ -1,4 +1,4 @@
-//! Who may ask: the page of this run, from this machine.
+//! The right to ask: the page of this run has it, on this machine.
 //!
 //! The address of the page has a random token in its fragment, which browsers do not send. The page exchanges it for a
 //! cookie that scripts cannot read (`POST /session`). Every other request needs the cookie. `Host` must be the address

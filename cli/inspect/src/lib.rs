@@ -6,8 +6,8 @@
 //! holotype why, diff                story, difference as text
 //! ```
 //!
-//! Every view is JSON made from one snapshot by statements of the query language; the page draws it. A request reads the
-//! newest commit, beside writers, and writes nothing.
+//! Every view is JSON made from one snapshot by statements of the query language; the page draws it. A request reads
+//! the newest commit, beside writers, and writes nothing.
 //!
 //! Invariants:
 //! 1. The page asks no other host: its parts are in this crate, and their checksums are pinned (`page`).

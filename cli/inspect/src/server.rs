@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
-/// What pages may load: this server alone.
+/// The policy of pages: they load from this server alone.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// The largest body of a request, in bytes.

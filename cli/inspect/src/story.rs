@@ -177,29 +177,25 @@ impl Story {
         for source in sources {
             let depth = source["depth"].as_u64().unwrap_or(1) as usize;
             let (root, key) = (str_of(source, "root"), str_of(source, "key"));
-            if !told.contains(&(root, key)) {
-                told.push((root, key));
-                line(text, 2 * depth - 1, &headline(source));
-                if depth > 1 {
-                    line(text, 2 * depth, said(source));
-                }
+            if told.contains(&(root, key)) {
+                continue;
             }
-            if depth == 1 {
-                self.write_span(text, source);
+            told.push((root, key));
+            line(text, 2 * depth - 1, &headline(source));
+            match depth {
+                1 => self.write_spans(text, key),
+                _ => line(text, 2 * depth, said(source)),
             }
         }
     }
 
-    /// The span of a direct source, with its bytes.
-    fn write_span(&self, text: &mut String, source: &Value) {
-        let is_of = |cited: &&Value| {
-            cited["target"] == source["key"]
-                && ["field", "start", "end"].iter().all(|name| cited[*name] == source[*name])
-        };
-        let Some(cited) = self.part("citations").iter().find(is_of) else { return };
-        let quote = cited["text"].as_str().map(|quote| format!(" {quote:?}")).unwrap_or_default();
-        let place = format!("{}[{}..{}]", str_of(cited, "field"), cited["start"], cited["end"]);
-        line(text, 2, &format!("{place}{quote}  {}", str_of(cited, "verdict")));
+    /// The spans that are cited of a direct source, with their bytes.
+    fn write_spans(&self, text: &mut String, target: &str) {
+        for cited in self.part("citations").iter().filter(|cited| cited["target"] == target) {
+            let quote = cited["text"].as_str().map(|quote| format!(" {quote:?}")).unwrap_or_default();
+            let place = format!("{}[{}..{}]", str_of(cited, "field"), cited["start"], cited["end"]);
+            line(text, 2, &format!("{place}{quote}  {}", str_of(cited, "verdict")));
+        }
     }
 
     fn write_changes(&self, text: &mut String) {

@@ -143,7 +143,7 @@ pub(crate) fn item(snapshot: &Snapshot, key: &str, query: &Query) -> Result<Valu
     Ok(story)
 }
 
-/// What happened between two commits.
+/// The changes between two commits.
 pub(crate) fn diff(snapshot: &Snapshot, query: &Query) -> Result<Value> {
     let to = query.number("to")?.unwrap_or(snapshot.commit());
     let from = query.number("from")?.unwrap_or(to.saturating_sub(1));

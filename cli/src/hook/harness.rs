@@ -1,4 +1,4 @@
-//! What each harness sends to its hooks, read into [`Event`]s, and the form in which it takes context.
+//! The events that each harness sends to its hooks, read into [`Event`]s, and the form in which it takes context.
 //!
 //! Input is read tolerantly: the names of events of all harnesses are known to each, a member that is missing or of
 //! another type counts as absent, and an event that nobody records is none. Output is exact: Codex refuses a hook whose

@@ -1,4 +1,4 @@
-//! What a session is told at its beginning and after a compaction: a fixed recipe, which `--show-recipe` prints.
+//! The context of a session at its beginning and after a compaction: a fixed recipe, which `--show-recipe` prints.
 //!
 //! The text is at most [`CONTEXT_LEN`] characters and says in its first words that it is quoted. A line is one item:
 //! its sort, key, time and text. Items whose text instructs its reader are left out. A receipt of the keys is recorded

@@ -131,7 +131,7 @@ impl Work<'_> {
         };
         for event in &tail.events {
             if let Err(error) = self.of_transcript(transaction, event) {
-                // What cannot be recorded now is read again.
+                // The next call reads again if nothing can be recorded now.
                 return self.done.troubles.push(format!("transcript {}: {}: {error}", path.display(), event.key));
             }
         }

@@ -1,4 +1,4 @@
-//! What hooks remember of a session between two calls: a small file beside the database.
+//! The state of a session between two calls of hooks: a small file beside the database.
 //!
 //! ```text
 //! .holotype/sessions/HASH.json   {"offsets": {PATH: n}, "by_hook": {HASH: [KEY, …]}, "recent": [HASH, …],

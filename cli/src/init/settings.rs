@@ -3,7 +3,7 @@
 //! | harness | hooks | MCP server | unit of timeouts |
 //! |---|---|---|---|
 //! | Claude Code | `.claude/settings.json` | `.mcp.json`; of the user `.claude.json` | seconds |
-//! | Codex | `.codex/hooks.json` | `.codex/config.toml` | seconds |
+//! | Codex | `.codex/hooks.json` | config.toml in `.codex` | seconds |
 //! | Gemini CLI | `.gemini/settings.json` | the same | milliseconds |
 //! | Cursor | `.cursor/hooks.json` | `.cursor/mcp.json` | none |
 //!

@@ -14,6 +14,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/format.md", include_str!("../../../docs/format.md")),
     ("docs/hooks.md", include_str!("../../../docs/hooks.md")),
     ("docs/mcp.md", include_str!("../../../docs/mcp.md")),
+    ("docs/inspector.md", include_str!("../../../docs/inspector.md")),
     ("docs/operations.md", include_str!("../../../docs/operations.md")),
     ("docs/import.md", include_str!("../../../docs/import.md")),
 ];

@@ -15,7 +15,7 @@ const CLOSE: &str = "</recall>";
 /// Replaces the requests of a text by memories.
 #[derive(Debug, Clone)]
 pub struct RecallInterface {
-    /// What requests have in common.
+    /// The part that all requests share.
     recall: CitedRecall,
     tokens: u64,
     tries: u32,

@@ -71,14 +71,14 @@ pub struct StepOutcome {
     pub decided: Decided,
 }
 
-/// What a loop remembers from step to step, so that it may go on in another loop over the episode.
+/// The state of a loop from step to step, so that it may go on in another loop over the episode.
 #[derive(Debug, Clone, Default)]
 pub struct LoopMemory {
     step: u64,
     last_read: Option<u64>,
     /// Consolidations of the episode; `None` until they were counted.
     consolidations: Option<u32>,
-    /// Where the agent stands: the step and the time of its newest observation, written or not.
+    /// The position of the agent: the step and the time of its newest observation, written or not.
     at: (Option<u64>, Option<i64>),
     recent: VecDeque<HashSet<String>>,
 }
@@ -117,7 +117,7 @@ impl<'db, C: Controller> MemoryLoop<'db, C> {
         self
     }
 
-    /// What the loop remembers.
+    /// The state of the loop.
     pub fn into_memory(self) -> LoopMemory {
         self.memory
     }

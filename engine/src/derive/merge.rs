@@ -192,8 +192,8 @@ fn bounds(core: &Core) -> MergeBounds {
     MergeBounds { at_once, in_segment: core.options.most_in_graph() }
 }
 
-/// True if a merge of the newest state is due that the caller wants to run. The state is not kept: a merge runs for seconds, in which its tails
-/// would stay in memory after checkpoints wrote them.
+/// True if a merge of the newest state is due that the caller wants to run. The state is not kept: a merge runs for
+/// seconds, in which its tails would stay in memory after checkpoints wrote them.
 fn is_due(core: &Core, work: Work, is_wanted: fn(&Merge, &Core) -> bool) -> bool {
     let state = Arc::clone(&core.lock_writer().state);
     due(&state, work, &BTreeSet::new(), bounds(core)).is_some_and(|merge| is_wanted(&merge, core))

@@ -278,7 +278,7 @@ impl<'i> Import<'i> {
     }
 
     fn skip(&mut self, made: Option<String>, number: u64, error: Error) {
-        // What the line wrote may have been undone, so that numbers are given again.
+        // The writes of the line may have been undone, so that numbers are given again.
         self.claims = ClaimsOfItems::default();
         self.report.skipped += 1;
         self.report.errors.push(error);

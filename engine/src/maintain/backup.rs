@@ -42,7 +42,8 @@ impl Holotype {
     /// log of the copy. `progress` receives the bytes done and the total.
     ///
     /// # Errors
-    /// [`Error::Exists`]; [`Error::Invalid`] for a path within the database; [`Error::Damaged`] when the log is; of the file systems.
+    /// [`Error::Exists`]; [`Error::Invalid`] for a path within the database; [`Error::Damaged`] when the log is; errors
+    /// of the file systems.
     pub fn backup(&self, dest: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<BackupReport> {
         let core = &self.core;
         if let Some(detail) = &core.report.damage {

@@ -80,7 +80,7 @@ impl Filter<'_> {
     fn select_field(&self, path: &[String], wanted: Wanted<'_>, holds: &dyn Fn(&Cell) -> bool) -> Result<Bits> {
         let (snapshot, state) = (self.snapshot, &self.snapshot.state);
         snapshot.keep(state.bound() as usize / 8)?;
-        // What a transaction has not committed is read item by item: another may get the same number.
+        // Uncommitted items are read one by one: another may get the same number.
         let committed = snapshot.first_own().unwrap_or(state.bound());
         let needs = Needs {
             bound: committed,

@@ -109,7 +109,7 @@ fn of_words(text: &str) -> Option<Mode> {
     ];
     /// The asker: what is asked about them is known from what they said.
     const ASKER: [&str; 6] = ["i", "my", "me", "mine", "we", "our"];
-    /// What follows `last` where it is about time.
+    /// Words that follow `last` where it is about time.
     const TIMES: [&str; 14] = [
         "time", "night", "week", "weekend", "month", "year", "summer", "winter", "spring", "autumn", "monday",
         "friday", "saturday", "sunday",
@@ -144,7 +144,7 @@ fn is_instruction(text: &str, words: &[String]) -> bool {
         "click", "buy", "book", "find", "sort", "open", "search", "navigate", "go", "add", "complete", "fill", "order",
         "post", "create", "submit", "delete", "change", "update", "set",
     ];
-    /// What may follow a verb, and seldom follows anything else that begins a text.
+    /// Words that may follow a verb, and seldom follow anything else that begins a text.
     const OBJECTS: [&str; 20] = [
         "a", "an", "the", "all", "every", "each", "any", "this", "that", "these", "those", "my", "your", "me", "it",
         "them", "to", "for", "in", "on",
@@ -169,7 +169,7 @@ pub struct Asked<'a> {
     pub question: &'a str,
     /// The memory it is read in.
     pub mode: Mode,
-    /// Where the reader stands in time, in microseconds since 1970: the current date of the question.
+    /// The reader's position in time, in microseconds since 1970: the current date of the question.
     pub now: Option<i64>,
     /// The state that the rows are from, for what a row does not have: the fields of a trace, the return score of a
     /// procedure.

@@ -381,8 +381,8 @@ impl Snapshot {
         self.state.meta.forgets < self.core.forgets.load(std::sync::atomic::Ordering::Acquire)
     }
 
-    /// Runs what reads this view. If content was erased since the view was taken, or is while this reads, it goes on with
-    /// the same commit as the newest state knows it: without the content, and otherwise the same.
+    /// Runs what reads this view. If content was erased since the view was taken, or is while this reads, it goes on
+    /// with the same commit as the newest state knows it: without the content, and otherwise the same.
     pub(crate) fn unless_erased<T>(&self, read: impl Fn(&Snapshot) -> Result<T>) -> Result<T> {
         for _ in 0..MAX_ERASURES {
             match self.without_erased().and_then(|view| read(&view)) {

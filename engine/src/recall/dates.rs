@@ -8,9 +8,9 @@
 //! | `today`, `yesterday`, `3 days ago` | a day before the reader's |
 //! | `last week`, `2 weeks ago`, `last month` | seven days, or thirty, that end as long before the reader |
 //!
-//! People speak of a day on it and in the days after: a window begins [`BEFORE`] before the first day and ends [`AFTER`]
-//! after its beginning or, for several days, after the last begins. Names of months are English, whole or their first
-//! three letters; `may` and `march` in lower case are other words.
+//! People speak of a day on it and in the days after: a window begins [`BEFORE`] before the first day and ends
+//! [`AFTER`] after its beginning or, for several days, after the last begins. Names of months are English, whole or
+//! their first three letters; `may` and `march` in lower case are other words.
 
 use crate::model::time::DAY_US;
 use jiff::civil::{Date, Time};
@@ -204,7 +204,7 @@ mod tests {
     proptest! {
         #[test]
         fn windows_are_not_empty(
-            words in prop::collection::vec("[0-9]{1,5}|May 5|last|week|days|months|ago|of|Dec|[0-9]{4}-0[0-9]-10|a", 0..8)
+            words in prop::collection::vec("[0-9]{1,5}|May 5|last|week|days|ago|of|Dec|20[0-9]{2}-0[0-9]-10", 0..8)
         ) {
             let text = words.join(" ");
             for window in windows(&text, Some(i64::MAX)).into_iter().chain(windows(&text, Some(0))) {

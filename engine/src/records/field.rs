@@ -44,7 +44,7 @@ impl FieldValue {
     pub(crate) fn to_json(&self) -> Value {
         match self {
             FieldValue::Text(text) => Value::String(text.clone()),
-            // What is stored was JSON when it was written.
+            // The stored value was JSON when it was written.
             FieldValue::Json(text) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
             FieldValue::Bytes(bytes) => {
                 use base64::Engine;

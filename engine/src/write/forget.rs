@@ -110,8 +110,8 @@ impl Holotype {
 }
 
 impl Core {
-    /// Completes an appended forget: publishes the state without the content, erases the records and rebuilds the derived
-    /// files. If those cannot be written, the next opening rebuilds them.
+    /// Completes an appended forget: publishes the state without the content, erases the records and rebuilds the
+    /// derived files. If those cannot be written, the next opening rebuilds them.
     pub(crate) fn complete_forget(
         self: &Arc<Self>,
         writer: WriterGuard<'_, Writer>,

@@ -368,15 +368,7 @@ impl<'db> Transaction<'db> {
                 recall.kind
             )));
         }
-        if recall.return_score.is_some_and(|score| !(1..=10).contains(&score)) {
-            return Err(Error::Invalid("return_score must be from 1 to 10".to_owned()));
-        }
-        if recall.return_score.is_some() && recall.kind != Kind::Procedure {
-            return Err(Error::Invalid(format!("return_score belongs to procedures, not to a {}", recall.kind)));
-        }
-        if recall.utility.is_some_and(|utility| !utility.is_finite()) {
-            return Err(Error::Invalid("utility must be a finite number".to_owned()));
-        }
+        check_scores(&recall)?;
         let episode = recall.episode.as_deref().map(|id| self.ensure_episode(id)).transpose()?;
         let vector = match recall.vector.is_some() {
             true => self.encode_vector(recall.vector.as_deref())?,
@@ -591,6 +583,20 @@ fn format_generated_key(commit: u64, n: usize) -> String {
 fn check_name(what: &str, name: &str) -> Result<()> {
     if name.is_empty() || name.len() > MAX_KEY_LEN || name.contains('\0') {
         return Err(Error::Invalid(format!("{what} {name:?}: expected 1 to {MAX_KEY_LEN} bytes without NUL")));
+    }
+    Ok(())
+}
+
+/// Refuses scores out of range, and return scores of items other than procedures.
+fn check_scores(recall: &NewRecall) -> Result<()> {
+    if recall.return_score.is_some_and(|score| !(1..=10).contains(&score)) {
+        return Err(Error::Invalid("return_score must be from 1 to 10".to_owned()));
+    }
+    if recall.return_score.is_some() && recall.kind != Kind::Procedure {
+        return Err(Error::Invalid(format!("return_score belongs to procedures, not to a {}", recall.kind)));
+    }
+    if recall.utility.is_some_and(|utility| !utility.is_finite()) {
+        return Err(Error::Invalid("utility must be a finite number".to_owned()));
     }
     Ok(())
 }

@@ -362,7 +362,7 @@ fn a_date_raises_what_was_said_about_then() {
     let database = database(hashing());
     let script = "
         record turn 'I read a book about owls' in episode 'e' with key = 'may', time = '2023-05-08T09:00:00Z';
-        record turn 'I read a book about owls and crows' in episode 'e' with key = 'june', time = '2023-06-20T09:00:00Z';
+        record turn 'I read a book about owls, too' in episode 'e' with key = 'june', time = '2023-06-20T09:00:00Z';
     ";
     database.query(script, &Params::new()).unwrap();
     for (question, right) in [

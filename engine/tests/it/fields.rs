@@ -102,7 +102,7 @@ fn a_declared_field_answers_what_reading_each_item_answers() {
     for (condition, read) in CONDITIONS.iter().zip(&read) {
         assert_eq!(keys(&database.snapshot(), condition), *read, "{condition}");
     }
-    // What is written afterwards, and what a transaction has not committed, is found too.
+    // Later items, and those that a transaction has not committed, are found too.
     let mut transaction = database.begin().unwrap();
     transaction.record(written(103).key("later")).unwrap();
     let own = transaction.snapshot().unwrap();
@@ -123,7 +123,9 @@ fn a_declared_field_answers_what_reading_each_item_answers() {
     // Of another type, and no more.
     database.query("declare field price text; declare field odd none", &Params::new()).unwrap();
     for (condition, read) in CONDITIONS.iter().zip(&read).filter(|(condition, _)| condition.contains("fields.odd")) {
-        assert_eq!(keys(&database.snapshot(), condition), *read, "{condition}");
+        let mut found = keys(&database.snapshot(), condition);
+        found.retain(|key| key != "later");
+        assert_eq!(found, *read, "{condition}");
     }
 }
 

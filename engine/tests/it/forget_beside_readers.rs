@@ -62,7 +62,7 @@ fn questions_beside_a_forget_are_answered() {
     }
 }
 
-/// What an erasure request asks for: forget what one person said, then keep no history of it. The rows of the hash tree
+/// An erasure request: forget what one person said, then keep no history of it. The rows of the hash tree
 /// lagged behind what the forget had appended: "the catalog has no hash of subtree 1 of level 8".
 #[test]
 fn many_items_are_forgotten_and_then_history_is_cut_off() {

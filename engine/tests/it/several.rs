@@ -151,7 +151,7 @@ fn a_transaction_waits_for_another_handles_turn_and_names_its_process() {
         Holotype::open_on(Arc::clone(&vfs), PATH, Options { write_timeout: Duration::ZERO, ..options() }).unwrap();
     let transaction = one.begin().unwrap();
     let Err(refused) = other.begin() else { panic!("the turn is taken") };
-    assert!(refused.to_string().contains(&format!("process {}", std::process::id())), "{refused}");
+    assert!(refused.to_string().contains(&format!("of this process ({})", std::process::id())), "{refused}");
     assert_eq!(refused.code(), "locked");
     drop(transaction);
     write(&other, 0, Durability::Sync);

@@ -1,5 +1,6 @@
-//! A bit flips in the header of the only file of the log. The header states the database's id and the size of a log page,
-//! without which nothing else could be read: one bit lost a small database whole. A copy of the header is read instead.
+//! A bit flips in the header of the only file of the log. The header states the database's id and the size of a log
+//! page, without which nothing else could be read: one bit lost a small database whole. A copy of the header is read
+//! instead.
 #![cfg(unix)]
 
 use holotype::query::Params;

@@ -158,7 +158,8 @@ fn every_attribute_is_there_on_what_the_reference_says() {
     let database = story(Options::default());
     database
         .query(
-            "record call 'x' in episode 'e' with tool = 'pay', log_id = 'l', utility = 0.5; close episode 'trip-42';
+            "record call 'x' in episode 'e' with tool = 'pay', log_id = 'l', labels = 'user:17',
+             utility = 0.5; close episode 'trip-42';
              remember procedure 'y' ungrounded with return_score = 3, version = 'v1';
              mark 't1' failed because 'a guess';
              remember fact 'a loser' from 't2' claims 'UA123.price' = 1 with key = 'l1', status = failed; remember fact 'on it' from 'l1' with key = 'l2';

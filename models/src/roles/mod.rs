@@ -4,7 +4,7 @@
 //! Its reply is read strictly; whatever is wrong is an error, for which the engine has a safe default. The roles that
 //! structure ask once more, with the fault beside the inputs, since all of a trajectory waits for them.
 //!
-//! Who replies is a [`Chat`]: a [`Client`] of a server, or a program. The tokens of all calls are counted by role
+//! A [`Chat`] replies: a [`Client`] of a server, or a program. The tokens of all calls are counted by role
 //! ([`Model::usage`]; PlugMem Tables 16 to 18, TierMem B.8).
 
 mod agent;

@@ -25,14 +25,15 @@
 //! | 140 | 4 | zero |
 //!
 //! A copy of these 144 bytes is at offset 2048, so that damage to the header loses neither the database's id nor the
-//! page size, without which nothing of a log of one segment could be read. The rest of the page is zero. Magic, versions, features and CRC keep their places in every version of the format.
+//! page size, without which nothing of a log of one segment could be read. The rest of the page is zero. Magic,
+//! versions, features and CRC keep their places in every version of the format.
 //!
 //! 1. Positions count header pages too: a byte's position is its segment's first position plus its offset, and the
 //!    first position of a segment is the end of the file before it.
 //! 2. A header is written only after all of the previous segment was synced: a valid one proves that.
 //! 3. A file whose header and copy are zeros was prepared and never used.
-//! 4. The copy is read where the header is not valid. Verification reports either if it is damaged, and recovery writes it
-//!    again from the other.
+//! 4. The copy is read where the header is not valid. Verification reports either if it is damaged, and recovery writes
+//!    it again from the other.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -32,7 +32,10 @@ fn requests_of_a_text_are_answered_and_json_lines_are_steps() {
 fn a_step_keeps_its_time_and_speaker() {
     let place = Place::new();
     place.run(&["create", "memory.holo"]).ok();
-    let line = r#"{"episode":"chat","observation":"I moved to Oslo.","speaker":"Ann","source":"user","time":"2026-01-06T00:00:00Z"}"#;
+    let line = concat!(
+        r#"{"episode":"chat","observation":"I moved to Oslo.","speaker":"Ann","source":"user","#,
+        r#""time":"2026-01-06T00:00:00Z"}"#
+    );
     place.run_with(&["structure", "memory.holo", "-"], line).ok();
     let found =
         place.run(&["query", "memory.holo", "find traces return speaker, source, time", "--format", "json"]).ok();

@@ -28,7 +28,7 @@ fn hook(place: &Place, harness: &str, input: &str) -> Run {
     run
 }
 
-/// What is recorded, one item a line.
+/// The recorded items, a line each.
 fn recorded(place: &Place) -> Vec<Value> {
     let statement = "find items order by commit, item return key, kind, episode, source, speaker, tool, status, text";
     let run = place.run(&["query", ".holotype/memory.holo", statement, "--read-only", "--format", "json"]).ok();

@@ -104,7 +104,8 @@ fn page_recall_and_theme() {
         {"key":"t1","field":"text","start":6,"end":16,"hash":"0123456789abcdef"},{"key":"t2","field":"url"},
         {"key":"t3","start":0,"end":2,"unit":"chars"},{"page":"p7"}],"status":"success","vector":[0.5,-1e-3,2],
         "episode":"e","source":"user","step":"9007199254740993","time":"2026-01-05T10:00:00.25Z","version":"v3",
-        "utility":0.1,"return_score":10,"active":false,"ungrounded":true,"origin":"linked_fact","fields":{"sure":true}}}"#;
+        "utility":0.1,"return_score":10,"active":false,"ungrounded":true,"origin":"linked_fact",
+        "fields":{"sure":true}}}"#;
     let pointer = |key: &str, field: &str, span, hash| Pointer::Field {
         key: key.to_owned(),
         field: field.to_owned(),

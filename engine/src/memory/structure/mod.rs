@@ -141,7 +141,7 @@ impl<'u> From<&'u str> for Unit<'u> {
 pub struct Extracted {
     /// The facts.
     pub facts: Vec<ExtractedFact>,
-    /// What was left out, each with the reason.
+    /// The parts that were left out, each with the reason.
     pub dropped: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ pub struct Prepared {
     pub segments: Vec<Range<usize>>,
     /// The procedures, in the order of segments.
     pub procedures: Vec<PreparedProcedure>,
-    /// What was left out of the roles' answers, each with the reason.
+    /// The parts of the roles' answers that were left out, each with the reason.
     pub notes: Vec<String>,
     /// Vectors of texts, from one call of the embedder.
     pub(crate) vectors: HashMap<String, Option<Vec<f32>>>,

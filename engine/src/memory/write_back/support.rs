@@ -7,7 +7,7 @@ use super::{denials, numbers};
 use crate::memory::structure::sentences;
 use std::collections::BTreeSet;
 
-/// What a sentence says that the texts it cites do not; `None` if nothing was found.
+/// The words of a sentence that the texts it cites lack; `None` if nothing was found.
 ///
 /// ```
 /// use holotype::write_back::unsupported;

@@ -1,4 +1,4 @@
-//! What a round does with what it read: facts are drawn from new pages (Integrate), pages are put in order (B.7), and
+//! The work of a round on its pages: facts are drawn from new pages (Integrate), pages are put in order (B.7), and
 //! the next searches follow from the facts and from what is still uncovered (Plan; TierMem Algorithm 1, B.5).
 
 use crate::read::escalation::{Command, Fact};

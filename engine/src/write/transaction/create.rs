@@ -38,7 +38,7 @@ pub struct Created {
     pub intents: Vec<ItemId>,
     /// The number of segments.
     pub segments: usize,
-    /// What was left out of the roles' answers, each with the reason.
+    /// The parts left out of the roles' answers, each with the reason.
     pub notes: Vec<String>,
 }
 
@@ -222,7 +222,7 @@ impl Transaction<'_> {
                 let span = (fact.span.start as u64, fact.span.end as u64);
                 let pointer = Pointer::to_item(*trace).field(*field).bytes(span.0, span.1);
                 let mut recall = NewRecall::fact(&fact.text).from(pointer);
-                // What the agent said is not what its environment showed.
+                // The agent's words are not its environment's.
                 recall.source = (*field == "action").then_some(Source::Assistant);
                 recall.vector = match &fact.vector {
                     Some(vector) => Some(vector.clone()),

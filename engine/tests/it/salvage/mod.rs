@@ -166,7 +166,10 @@ fn a_missing_file_costs_what_stood_in_it() {
 fn damaged_headers_cost_nothing() {
     let place = Place::filled();
     for log in [1, 2] {
-        place.damage(log, "HOLO-LOG", |bytes, at| bytes[at..at + 100].fill(0xff));
+        place.damage(log, "HOLO-LOG", |bytes, at| {
+            bytes[at..at + 100].fill(0xff);
+            bytes[at + 2048..at + 2148].fill(0xff);
+        });
     }
     assert!(Holotype::open(place.source(), Options::read_only()).is_err());
     // Another file still says whose the log is.
@@ -184,6 +187,7 @@ fn nothing_is_made_of_a_log_without_one_header() {
         let path = entry.unwrap().path();
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[..200].fill(0xff);
+        bytes[2048..2248].fill(0xff);
         std::fs::write(&path, &bytes).unwrap();
     }
     assert!(salvage(place.source(), place.dest()).is_err());

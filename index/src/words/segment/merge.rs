@@ -83,8 +83,8 @@ impl<'a> Source<'a> {
 ///
 /// # Errors
 /// [`Error::Mismatch`] for a segment of another analyser, [`Error::IdOrder`] for a document in two segments,
-/// [`Error::Corrupt`] for damage, [`Error::TooMany`] past the limits of a segment, [`Error::Cancelled`] once `cancel` is
-/// set, and of the disk; `path` is then unchanged.
+/// [`Error::Corrupt`] for damage, [`Error::TooMany`] past the limits of a segment, [`Error::Cancelled`] once `cancel`
+/// is set, and of the disk; `path` is then unchanged.
 pub fn merge_word_segments(
     analyzer: Analyzer,
     segments: &[&WordSegment],

@@ -1,0 +1,164 @@
+// The page in a real Chromium: every view at two widths, light and dark, with axe-core (WCAG 2.2 AA), by keyboard, and
+// without a request to another host. Run by `.ci/run`:
+//
+//   node page.mjs PROGRAM [FOLDER FOR SCREENSHOTS]
+//
+// `playwright-core` and `axe-core` are found from the working directory, Chromium by CHROMIUM or its usual places.
+import { createRequire } from "node:module";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import assert from "node:assert/strict";
+import http from "node:http";
+
+const require = createRequire(path.join(process.cwd(), "tests.js"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const [program, pictures] = process.argv.slice(2);
+const folder = mkdtempSync(path.join(tmpdir(), "holotype-page-"));
+const database = path.join(folder, "demo.holo");
+execFileSync(program, ["demo", "--keep", database], { stdio: "ignore" });
+const run = (...args) => execFileSync(program, args, { encoding: "utf8" });
+
+const server = spawn(program, ["inspect", database], { stdio: ["ignore", "pipe", "ignore"] });
+const url = await new Promise((resolve, reject) => {
+  let told = "";
+  server.stdout.on("data", (part) => { told += part; if (told.includes("\n")) resolve(told.trim()); });
+  server.on("exit", () => reject(new Error("the inspector ended")));
+});
+const origin = new URL(url).origin;
+const places = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const executablePath = places.find((place) => place && existsSync(place));
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
+let checks = 0;
+const check = (value, what) => { assert.ok(value, what); checks += 1; };
+
+const VIEWS = [
+  ["overview", "#/", "Overview"], ["items", "#/items", "Items"], ["why", "#/why/fare-mon", "fare-mon"],
+  ["why-source", "#/why/t6", "t6"], ["recall", "#/recall?q=what%20does%20the%20flight%20cost%3F&b=score%20profile%20archive", "Recall"],
+  ["time", "#/time?from=5&to=7", "Time"], ["health", "#/health", "Health"], ["live", "#/live", "Live"],
+];
+
+// Opens the page and fails on console errors, refused policies and requests to other hosts.
+async function open(width, scheme, address) {
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme, bypassCSP: false });
+  const page = await context.newPage();
+  page.on("console", (message) => { if (message.type() === "error") throw new Error(`console: ${message.text()}`); });
+  page.on("pageerror", (error) => { throw error; });
+  page.on("request", (request) => {
+    const other = !["data:", "blob:"].includes(new URL(request.url()).protocol) && !request.url().startsWith(address.startsWith("file:") ? "file:" : origin);
+    if (other) throw new Error(`a request to ${request.url()}`);
+  });
+  await page.goto(address);
+  await page.locator("h1").first().waitFor();
+  return page;
+}
+
+async function audit(page, name) {
+  const found = await page.evaluate(`(() => { const module = undefined, exports = undefined, define = undefined; ${axe}; return axe.run(document, {
+    runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }); })()`);
+  const told = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(" ")).slice(0, 3).join(", ")}`);
+  assert.deepEqual(told, [], name);
+  checks += 1;
+}
+
+for (const width of [390, 1280]) {
+  for (const scheme of ["light", "dark"]) {
+    const page = await open(width, scheme, url);
+    for (const [name, hash, title] of VIEWS) {
+      await page.evaluate((to) => { location.hash = to; }, hash);
+      await page.getByRole("heading", { level: 1, name: title, exact: true }).waitFor();
+      await page.locator("[aria-busy]").first().waitFor({ state: "detached" });
+      check(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} at ${width}: wider than the screen`);
+      await audit(page, `${name} at ${width}, ${scheme}`);
+      if (pictures && (width === 1280 || name === "why")) {
+        await page.screenshot({ path: path.join(pictures, `${name}-${width}-${scheme}.png`), fullPage: ["overview", "why"].includes(name) });
+      }
+    }
+    await page.context().close();
+  }
+}
+
+// By mouse: from a question to the bytes that its answer rests on, and to what fails with them.
+{
+  const page = await open(1280, "light", url);
+  await page.getByRole("link", { name: "Recall" }).click();
+  await page.getByLabel("Question").fill("what does the flight cost?");
+  await page.getByRole("button", { name: "Ask" }).click();
+  await page.locator(".answer").first().waitFor();
+  check((await page.locator(".answer").first().textContent()).includes("268 EUR"), "the newest fare leads");
+  check((await page.locator(".line").first().textContent()).includes("earlier"), "an earlier fare is a line");
+  await page.getByLabel("Key of an item").fill("t12");
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.getByText("t12 is not in the answer: status failed").waitFor();
+  await page.getByRole("link", { name: "Items" }).click();
+  await page.getByLabel("Search").fill("costs 189");
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.getByText("1 item", { exact: true }).waitFor();
+  await page.locator(".list a").first().click();
+  await page.getByRole("heading", { level: 1, name: "fare-mon" }).waitFor();
+  check((await page.locator("mark").allTextContents()).join("|").includes("189 EUR"), "the quote is marked in its source");
+  await page.locator(".tree a", { hasText: "flights" }).first().click();
+  await page.getByRole("heading", { level: 1, name: "flights" }).waitFor();
+  await page.context().close();
+}
+
+// By keyboard alone: skip the navigation, reach a view, an item and its evidence.
+{
+  const page = await open(1280, "light", url);
+  await page.keyboard.press("Tab");
+  check(await page.evaluate(() => document.activeElement.textContent.includes("Skip")), "the first stop skips the navigation");
+  for (let nth = 0; nth < 3; nth += 1) await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Recall" }).waitFor();
+  await page.waitForFunction(() => document.activeElement.id === "title");
+  await page.keyboard.press("Tab");
+  check(await page.evaluate(() => document.activeElement.id === "question"), "the view goes on behind its title");
+  await page.context().close();
+}
+
+// Changes appear while the page is open.
+{
+  const page = await open(1280, "light", `${origin}/#token=${new URL(url).hash.split("=")[1]}`);
+  await page.evaluate(() => { location.hash = "#/live"; });
+  await page.getByText("Waiting for a commit.").waitFor();
+  run("query", database, "record turn 'a word while the page is open' in episode 'trip-42' with key = 'while-open'");
+  await page.getByText("while-open").first().waitFor({ timeout: 10_000 });
+  await page.context().close();
+}
+
+// Refused: no cookie, a wrong token, another Host, another Origin.
+{
+  const ask = (headers, where = "/api/overview", method = "GET", body = "") => new Promise((resolve, reject) => {
+    const request = http.request(origin + where, { headers, method }, (response) => { response.resume(); resolve(response.statusCode); });
+    request.on("error", reject);
+    request.end(body);
+  });
+  check((await ask({})) === 401, "no cookie");
+  check((await ask({}, "/session", "POST", "wrong")) === 401, "a wrong token");
+  check((await ask({ Host: "evil.example" })) === 421, "another host");
+  check((await ask({ Origin: "https://evil.example" })) === 403, "another origin");
+}
+
+// One file: it opens without a server, checks its quotes, and shows an altered one.
+{
+  const file = path.join(folder, "memory.html");
+  run("export", database, "--html", file);
+  const page = await open(1280, "light", `file://${file}#/why/fare-mon`);
+  await page.getByRole("heading", { level: 1, name: "fare-mon" }).waitFor();
+  check((await page.locator(".source .tag").allTextContents()).some((text) => text.includes("ok")), "quotes hold");
+  await audit(page, "file");
+  const altered = await page.evaluate(() => {
+    const source = H.file.byKey.get("t6");
+    source.fields.find((field) => field.name === "text").text = "Flight to Lisbon, TJ482 on Mon 9 March: cost 999 EUR per adult";
+    return H.file.item("fare-mon").citations.map((cited) => cited.verdict);
+  });
+  check(altered.includes("mismatch"), `an altered text is found: ${altered}`);
+  await page.context().close();
+}
+
+await browser.close();
+server.kill();
+console.log(`${checks} checks of the page hold`);
