@@ -218,10 +218,9 @@ impl Options {
 
     /// The options of the catalog that follow from these.
     pub(crate) fn catalog(&self) -> CatalogOptions {
-        let default = CatalogOptions::default();
         // Each block is checked when it is read; a handle that only appends reads few.
-        let check_len = if self.append_only { 0 } else { default.check_len };
-        CatalogOptions { cache_len: self.cache_len(), derived_len: self.edge_bytes(), check_len, ..default }
+        let check_len = if self.append_only { 0 } else { CatalogOptions::default().check_len };
+        CatalogOptions { cache_len: self.cache_len(), derived_len: self.edge_bytes(), check_len }
     }
 
     /// The most bytes of edges that are kept for questions.

@@ -22,6 +22,9 @@ use holotype_models::Role;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+/// Written keys, and failed ones with the reason.
+type KeysAndPairs = (Vec<String>, Vec<(String, String)>);
+
 /// A step of a trajectory.
 fn step(given: &Bound<'_, PyDict>) -> PyResult<structuring::Step> {
     let mut step = structuring::Step::default();
@@ -281,7 +284,7 @@ pub(crate) fn summarise(
     database: &Database,
     roles: &Bound<'_, PyAny>,
     most: usize,
-) -> PyResult<(Vec<String>, Vec<(String, String)>)> {
+) -> PyResult<KeysAndPairs> {
     let (roles, handle) = (RoleSet::read(Some(roles))?, database.writable(py)?);
     let Some(model) = filling(roles.as_ref(), Role::Summariser).cloned() else {
         return Err(errors::invalid(py, "bad-role", "nothing fills the role summariser", "give it"));

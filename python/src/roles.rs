@@ -143,7 +143,7 @@ pub(crate) fn filling(roles: Option<&RoleSet>, role: Role) -> Option<&holotype_m
 
 /// A policy that scores continuations: a [`Model`], or a callable of a prompt and a continuation.
 pub(crate) enum Policy {
-    Model(TokenScorer),
+    Model(Box<TokenScorer>),
     Callable(Py<PyAny>),
 }
 
@@ -151,7 +151,7 @@ impl Policy {
     pub(crate) fn read(value: Option<&Bound<'_, PyAny>>) -> Option<Policy> {
         let value = value.filter(|value| !value.is_none())?;
         Some(match value.cast::<Model>() {
-            Ok(model) => Policy::Model(TokenScorer::new(model.get().client.clone())),
+            Ok(model) => Policy::Model(Box::new(TokenScorer::new(model.get().client.clone()))),
             Err(_) => Policy::Callable(value.clone().unbind()),
         })
     }

@@ -12,6 +12,11 @@ use holotype::density::{Case, DensityOptions, density_with};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+/// `s_prev`, `s_now` and `log_h` of a step.
+type StepCredit = (f64, f64, Option<f64>);
+/// Memory, think, call and observation of a step.
+type FourTexts = (String, String, String, String);
+
 /// Options of credit by name.
 fn options(given: &Bound<'_, PyDict>) -> PyResult<CreditOptions> {
     let mut options = CreditOptions::default();
@@ -111,7 +116,7 @@ pub(crate) fn score(
     py: Python<'_>,
     runs: Vec<GivenRun>,
     policy: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Vec<Vec<(f64, f64, Option<f64>)>>> {
+) -> PyResult<Vec<Vec<StepCredit>>> {
     let runs: Vec<Run> = runs.into_iter().map(run).collect();
     let found =
         scored(py, policy, |board| runs.iter().map(|run| board.scores(run)).collect::<holotype::Result<Vec<_>>>())?;
@@ -146,12 +151,7 @@ pub(crate) fn deconfound<'py>(
 
 /// The steps of a run with a planted fault; `None` where the run has nothing to plant it in.
 #[pyfunction]
-pub(crate) fn intervene(
-    py: Python<'_>,
-    given: GivenRun,
-    fault: &str,
-    step: usize,
-) -> PyResult<Option<Vec<(String, String, String, String)>>> {
+pub(crate) fn intervene(py: Python<'_>, given: GivenRun, fault: &str, step: usize) -> PyResult<Option<Vec<FourTexts>>> {
     let intervention = match fault {
         "tool" => Intervention::ToolCorruption { step },
         "memory" => Intervention::MemoryDrop { step },

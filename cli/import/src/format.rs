@@ -102,11 +102,8 @@ impl Format {
 
     /// Refuses a format whose reader was not built.
     pub(crate) fn check_built(self) -> Result<(), ImportError> {
-        let missing = match self {
-            Format::Parquet => cfg!(not(feature = "parquet")),
-            Format::Langgraph => cfg!(not(feature = "langgraph")),
-            _ => false,
-        };
+        let missing = (self == Format::Parquet && cfg!(not(feature = "parquet")))
+            || (self == Format::Langgraph && cfg!(not(feature = "langgraph")));
         if missing { Err(ImportError::Feature { format: self }) } else { Ok(()) }
     }
 }

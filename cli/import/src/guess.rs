@@ -46,15 +46,11 @@ pub fn guess(name: &str, head: &[u8]) -> Option<Format> {
         return is_chat(text).then_some(Format::Whatsapp);
     }
     let line = text.lines().next().unwrap_or_default();
-    match serde_json::from_str::<Value>(line) {
-        Ok(Value::Object(members)) => {
-            let first = members.keys().next().map_or("", String::as_str);
-            if OWN.contains(&first) || first == "commit" {
-                return None;
-            }
+    if let Ok(Value::Object(members)) = serde_json::from_str::<Value>(line) {
+        let first = members.keys().next().map_or("", String::as_str);
+        if OWN.contains(&first) || first == "commit" {
+            return None;
         }
-        // The head of a document is cut somewhere: its first names tell.
-        _ => {}
     }
     by_members(&|name| ["\":", "\" :"].iter().any(|end| text.contains(&format!("\"{name}{end}"))), text)
 }

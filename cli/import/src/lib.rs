@@ -1,7 +1,7 @@
 //! Importers: the logs of agent harnesses, the exports of chats and the memories of other systems, as items.
 //!
-//! Each format is one reader in `formats`; it turns a file into traces and facts ([`entry`]) and knows nothing of the
-//! database. [`intake`] counts them and applies the options, [`writer`] compares them with the database and writes.
+//! Each format is one reader in `formats`; it turns a file into traces and facts (`entry`) and knows nothing of the
+//! database. `intake` counts them and applies the options, `writer` compares them with the database and writes.
 //!
 //! | module | for |
 //! |---|---|

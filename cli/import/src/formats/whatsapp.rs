@@ -25,9 +25,9 @@ const MAX_MESSAGE_LEN: usize = 8 << 20;
 /// The order of the parts of a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    DayFirst,
-    MonthFirst,
-    YearFirst,
+    Day,
+    Month,
+    Year,
 }
 
 pub(crate) fn read(files: &Files, intake: &mut Intake<'_>) -> Result<(), ImportError> {
@@ -46,9 +46,9 @@ pub(crate) fn read(files: &Files, intake: &mut Intake<'_>) -> Result<(), ImportE
 /// Reads all times of a file to learn the order of their parts. Standard input, read once only, needs `order`.
 fn heads(files: &Files, name: &str, intake: &mut Intake<'_>) -> Result<Option<Order>, ImportError> {
     match intake.options().map.given("order") {
-        Some("dmy") => return Ok(Some(Order::DayFirst)),
-        Some("mdy") => return Ok(Some(Order::MonthFirst)),
-        Some("ymd") => return Ok(Some(Order::YearFirst)),
+        Some("dmy") => return Ok(Some(Order::Day)),
+        Some("mdy") => return Ok(Some(Order::Month)),
+        Some("ymd") => return Ok(Some(Order::Year)),
         Some(other) => {
             return Err(ImportError::Option(format!("--map: got order={other}, expected order=dmy, mdy or ymd")));
         }
@@ -83,7 +83,7 @@ impl Fits {
     fn add(&mut self, head: &Head<'_>) {
         self.count += 1;
         self.is_year_first |= head.date[0] > 31;
-        for (at, order) in [Order::DayFirst, Order::MonthFirst].into_iter().enumerate() {
+        for (at, order) in [Order::Day, Order::Month].into_iter().enumerate() {
             match head.clock(order) {
                 None => self.wrong[at] = true,
                 time => {
@@ -96,11 +96,11 @@ impl Fits {
 
     fn order(&self) -> Option<Order> {
         match (self.is_year_first, self.wrong) {
-            (true, _) => Some(Order::YearFirst),
-            (_, [false, true]) => Some(Order::DayFirst),
-            (_, [true, false]) => Some(Order::MonthFirst),
-            _ if self.back[0] == 0 && self.back[1] > 0 => Some(Order::DayFirst),
-            _ if self.back[1] == 0 && self.back[0] > 0 => Some(Order::MonthFirst),
+            (true, _) => Some(Order::Year),
+            (_, [false, true]) => Some(Order::Day),
+            (_, [true, false]) => Some(Order::Month),
+            _ if self.back[0] == 0 && self.back[1] > 0 => Some(Order::Day),
+            _ if self.back[1] == 0 && self.back[0] > 0 => Some(Order::Month),
             _ => None,
         }
     }
@@ -138,9 +138,9 @@ impl<'l> Head<'l> {
     fn clock(&self, order: Order) -> Option<DateTime> {
         let [first, second, third] = self.date;
         let (year, month, day) = match order {
-            Order::DayFirst => (third, second, first),
-            Order::MonthFirst => (third, first, second),
-            Order::YearFirst => (first, second, third),
+            Order::Day => (third, second, first),
+            Order::Month => (third, first, second),
+            Order::Year => (first, second, third),
         };
         let year = if (0..100).contains(&year) { year + 2000 } else { year };
         let (hour, minute, second) = self.time;
@@ -274,10 +274,10 @@ mod tests {
 
     #[test]
     fn the_file_decides_the_order_or_nobody_does() {
-        assert_eq!(order(&["13/1/26, 10:00 - A: x"]), Some(Order::DayFirst));
-        assert_eq!(order(&["1/13/26, 10:00 - A: x"]), Some(Order::MonthFirst));
-        assert_eq!(order(&["2/1/26, 10:00 - A: x", "1/2/26, 10:00 - A: x"]), Some(Order::DayFirst));
-        assert_eq!(order(&["2026-01-05, 10:00 - A: x"]), Some(Order::YearFirst));
+        assert_eq!(order(&["13/1/26, 10:00 - A: x"]), Some(Order::Day));
+        assert_eq!(order(&["1/13/26, 10:00 - A: x"]), Some(Order::Month));
+        assert_eq!(order(&["2/1/26, 10:00 - A: x", "1/2/26, 10:00 - A: x"]), Some(Order::Day));
+        assert_eq!(order(&["2026-01-05, 10:00 - A: x"]), Some(Order::Year));
         assert_eq!(order(&["1/2/26, 10:00 - A: x"]), None);
     }
 }

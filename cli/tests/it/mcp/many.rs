@@ -27,9 +27,9 @@ fn servers_and_a_shell_write_one_database_and_lose_nothing() {
                     }
                     // One of them ends as a crash does.
                     if server == 0 {
-                        session.kill()
+                        session.kill();
                     } else {
-                        assert_eq!(session.end().0, 0)
+                        assert_eq!(session.end().0, 0);
                     }
                     keys
                 })

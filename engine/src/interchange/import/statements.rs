@@ -19,6 +19,7 @@ use crate::write::forget::Forget;
 use crate::write::transaction::{self, EpisodeChange};
 use crate::{Edge, Encoding, ItemId, Metric, Result, Status};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 impl Import<'_> {
     pub(super) fn space(&mut self, line: &Space) -> Result<Outcome, Failure> {
@@ -413,14 +414,17 @@ impl ClaimsOfItems {
             }
         }
         self.end = state.meta.claims;
-        if !self.numbers.contains_key(&item) {
-            let mut names: HashMap<String, Vec<u32>> = HashMap::new();
-            for claim in state.stated_claims_of(item)? {
-                names.entry(claim.name).or_default().push(claim.number);
+        let names = match self.numbers.entry(item) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let mut names: HashMap<String, Vec<u32>> = HashMap::new();
+                for claim in state.stated_claims_of(item)? {
+                    names.entry(claim.name).or_default().push(claim.number);
+                }
+                place.insert(names)
             }
-            self.numbers.insert(item, names);
-        }
-        Ok(self.numbers.get(&item).and_then(|names| names.get(name)).cloned().unwrap_or_default())
+        };
+        Ok(names.get(name).cloned().unwrap_or_default())
     }
 }
 
