@@ -43,7 +43,7 @@
 //!    and the time of the file that was copied ([`crate::instance`]).
 //! 6. A file can be deleted, or replaced by a restore, beneath the process that has it locked. So a writer also locks
 //!    the directory, which is another file after a restore, and looks at LOCK again when it takes its turn or begins a
-//!    transaction: it stops where its path names another file ([`crate::held_directory`]).
+//!    transaction: it stops where its path names another file (`held_directory`).
 //! 7. Readers change nothing and need no permission to write. Without a LOCK file, and without permission to
 //!    create one, they read without a lock.
 
