@@ -50,11 +50,14 @@ fn links_between_documents_lead_somewhere() {
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
             let target = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
             assert!(target.exists(), "{document} links to {link}");
+            if anchor.is_empty() {
+                continue;
+            }
             let headings = std::fs::read_to_string(&target).unwrap();
             let known = headings.lines().filter(|line| line.starts_with('#')).map(|line| {
                 line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-").replace([',', '`', ':'], "")
             });
-            assert!(anchor.is_empty() || known.into_iter().any(|known| known == anchor), "{document} links to {link}");
+            assert!(known.into_iter().any(|known| known == anchor), "{document} links to {link}");
         }
     }
 }
