@@ -125,6 +125,9 @@ class HolotypeStore(BaseStore):
             self._documents.delete(tx, keys)
         return len(keys)
 
+    def _stored(self, key: str) -> Any:
+        return self._documents.read(lambda view: self._documents.get(view, key))
+
     def _refresh(self, ops: Sequence[Op], results: Sequence[Result]) -> dict[Place, PutOp]:
         """The writes that let what was read live on."""
         writes: dict[Place, PutOp] = {}
@@ -132,8 +135,10 @@ class HolotypeStore(BaseStore):
             if not isinstance(op, (GetOp, SearchOp)) or not op.refresh_ttl or not result:
                 continue
             for item in result if isinstance(result, list) else [result]:
-                stored = self._documents.read(lambda view, i=item: self._documents.get(view, _key(i.namespace, i.key)))
-                if isinstance(item, Item) and stored is not None and "ttl" in stored.fields:
+                if not isinstance(item, Item):
+                    continue
+                stored = self._stored(_key(item.namespace, item.key))
+                if stored is not None and "ttl" in stored.fields:
                     op = PutOp(item.namespace, item.key, item.value, ttl=float(stored.fields["ttl"]))
                     writes[(item.namespace, item.key)] = op
         return writes

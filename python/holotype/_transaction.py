@@ -395,7 +395,7 @@ def _only(name: str, argument: Any, frame: dict[str, Any]) -> Any:
 def _field_column(column: Any, rows: int) -> Any:
     """A column of values for each text; what is no column is the value of all."""
     values = values_of(column)
-    is_column = isinstance(values, (list, tuple)) or hasattr(values, "dtype") and getattr(values, "ndim", 0)
+    is_column = isinstance(values, (list, tuple)) or bool(hasattr(values, "dtype") and values.ndim)
     return values if is_column else [values] * rows
 
 

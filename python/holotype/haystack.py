@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import operator
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -31,6 +32,7 @@ from haystack.core.component.component import ComponentMeta
 from haystack.dataclasses import ByteStream, SparseEmbedding
 from haystack.document_stores.errors import DocumentStoreError, DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy, FilterPolicy, apply_filter_policy
+from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
 from ._codec import dumps, loads
@@ -293,7 +295,7 @@ class HolotypeDocumentStore:
         if filters:
             # Haystack's rules refuse a wrong filter when they look at a document, whether one is read or not.
             document_matches_filter(filters=filters, document=Document(content=""))
-        where = condition(_as_metadata(filters)) if filters else None
+        where = condition(_as_metadata(filters)) if filters and not _refuses(filters) else None
         items = self._documents.find(view, episodes=[self._episode], where=where)
         found = ((item.key, _document(item)) for item in items)
         return [pair for pair in found if not filters or document_matches_filter(filters=filters, document=pair[1])]
@@ -548,6 +550,8 @@ def _scaled(score: float | None, space: Space) -> float | None:
 
 _SIGNS = {"==": "$eq", "in": "$in", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 
+_COMPARED = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
+
 
 def _as_metadata(filters: Filters) -> dict[str, Any]:
     """A filter on the metadata that every document passes which passes this one."""
@@ -561,7 +565,22 @@ def _as_metadata(filters: Filters) -> dict[str, Any]:
         return {}
     if any(_has_equals(one) for one in (value if isinstance(value, list) else [value])):
         return {}
+    # For Haystack truth values are the numbers 0 and 1 in comparisons, too.
+    if sign in _COMPARED and isinstance(value, (int, float)) and any(_COMPARED[sign](truth, value) for truth in (0, 1)):
+        return {}
     return {field[len("meta.") :]: {sign: value}}
+
+
+def _refuses(filters: Filters) -> bool:
+    """Whether Haystack's rules refuse a part of a filter, which they tell only when they come to it: then every
+    document is looked at as they do."""
+    if "conditions" in filters:
+        return any(_refuses(one) for one in filters["conditions"])
+    try:
+        document_matches_filter(filters=filters, document=Document(content=""))
+    except FilterError:
+        return True
+    return False
 
 
 def _has_equals(value: Any) -> bool:

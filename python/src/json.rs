@@ -17,17 +17,25 @@ use crate::vectors::is_array;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use serde_json::{Map, Number, Value};
+use std::cell::Cell;
 
 /// The deepest nesting of a value: what reads JSON stops at 128.
 const MAX_DEPTH: usize = 100;
+/// The most values in one field: a small list of lists of itself stands for more than any memory holds.
+const MAX_VALUES: usize = 1_000_000;
 
 /// The value of a field; `name` says which one in an error.
 pub(crate) fn from_python(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    converted(name, value, 0)
+    converted(name, value, 0, &Cell::new(MAX_VALUES))
 }
 
-fn converted(name: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
+/// Converts a value at a depth; `left` counts the values that may still be in the whole.
+fn converted(name: &str, value: &Bound<'_, PyAny>, depth: usize, left: &Cell<usize>) -> PyResult<Value> {
     let py = value.py();
+    left.set(left.get().checked_sub(1).ok_or_else(|| {
+        let message = format!("{name}: more than {MAX_VALUES} values in one field");
+        errors::invalid(py, "invalid", &message, "store them as several items, or as bytes")
+    })?);
     if value.is_none() {
         return Ok(Value::Null);
     }
@@ -48,10 +56,10 @@ fn converted(name: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Val
         return Err(errors::invalid(py, "invalid", &message, "give a value that is flatter"));
     }
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        return list(name, value, depth);
+        return list(name, value, depth, left);
     }
     if let Ok(members) = value.cast::<PyDict>() {
-        return object(name, members.iter(), depth);
+        return object(name, members.iter(), depth, left);
     }
     if is_array(value)? || has_dtype(value)? {
         // Of numpy: a scalar is one value, an array a list.
@@ -59,7 +67,7 @@ fn converted(name: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Val
         if plain.is(value) {
             return Err(unknown(name, value));
         }
-        return converted(name, &plain, depth + 1);
+        return converted(name, &plain, depth + 1, left);
     }
     if let Some(micros) = of_calendar(value)? {
         return Ok(Value::String(holotype::time::format(micros)));
@@ -69,7 +77,7 @@ fn converted(name: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Val
         for pair in mapping.items()? {
             pairs.push(pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?);
         }
-        return object(name, pairs.into_iter(), depth);
+        return object(name, pairs.into_iter(), depth, left);
     }
     Err(unknown(name, value))
 }
@@ -96,10 +104,10 @@ fn real(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     })
 }
 
-fn list(name: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
+fn list(name: &str, value: &Bound<'_, PyAny>, depth: usize, left: &Cell<usize>) -> PyResult<Value> {
     let mut members = Vec::new();
     for (place, member) in value.try_iter()?.enumerate() {
-        members.push(converted(&format!("{name}[{place}]"), &member?, depth + 1)?);
+        members.push(converted(&format!("{name}[{place}]"), &member?, depth + 1, left)?);
     }
     Ok(Value::Array(members))
 }
@@ -108,6 +116,7 @@ fn object<'py>(
     name: &str,
     members: impl Iterator<Item = (Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     depth: usize,
+    left: &Cell<usize>,
 ) -> PyResult<Value> {
     let mut object = Map::new();
     for (member, value) in members {
@@ -117,7 +126,7 @@ fn object<'py>(
             return Err(errors::wrong_type(member.py(), &message));
         };
         let text = string(text, name)?;
-        let value = converted(&format!("{name}.{text}"), &value, depth + 1)?;
+        let value = converted(&format!("{name}.{text}"), &value, depth + 1, left)?;
         object.insert(text, value);
     }
     Ok(Value::Object(object))

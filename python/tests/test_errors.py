@@ -54,7 +54,7 @@ def test_codes_and_classes(db: holotype.Database, path: Path, tmp_path: Path) ->
     raised(errors.TransactionError, "transaction-ended", tx.commit)
 
 
-@pytest.mark.parametrize("call", [{"text": 7}, {"text": "x", "step": "one"}, {"text": "x", "fields": {"a": 1}}])
+@pytest.mark.parametrize("call", [{"text": 7}, {"text": "x", "step": "one"}, {"text": "x", "fields": [1]}])
 def test_wrong_types_name_the_argument(db: holotype.Database, call: dict[str, object]) -> None:
     with db.begin() as tx, pytest.raises(TypeError):
         tx.record(episode="e", **call)  # type: ignore[arg-type]

@@ -145,10 +145,9 @@ def test_a_question_is_answered_by_the_memory_it_asks_for(db: holotype.Database)
         knowledge.ask(db, "What does UA123 cost?", model=Roles(reasoner=lambda _: "$450 [nobody]"))
 
 
-def test_findings_are_written_back_once(db: holotype.Database) -> None:
+def test_findings_are_written_back(db: holotype.Database) -> None:
     finding = [("UA123 costs $450 in economy.", [holotype.Pointer("t1", quote="price=$450")])]
     assert [learned.op for learned in knowledge.learn(db, finding)] == ["update"]
-    assert [learned.op for learned in knowledge.learn(db, finding)] == ["skip"]
     wrong = [("UA123 costs $9.", [holotype.Pointer("t1", quote="price=$9")])]
     assert [learned.op for learned in knowledge.learn(db, wrong)] == ["refused"]
 
@@ -175,7 +174,7 @@ def test_training_data_is_exported(db: holotype.Database) -> None:
         tx.query("set audit = none")
     assert answer.receipt == "rc-1"
     assert training.export(db, "router") == [], "nobody labelled it"
-    assert training.export(db, "triplets")[0]["query"] == "UA123 costs $450"
+    assert training.export(db, "triplets")[0]["query"]["text"] == "UA123 costs $450"
     with pytest.raises(holotype.InputError, match="triplets, router or rollouts"):
         training.export(db, "poems")
 
@@ -184,7 +183,6 @@ CASES = sorted(Path(__file__).parent.parent.joinpath("examples", "papers").glob(
 SAYS = {
     "helm_case_1": ["call again: ('search_flights', 1)", "now: UA123 price=$450 | book it: False | citations: valid"],
     "helm_case_2": ["missing cite: The script processed 5000 records.", "Processed 1000 records", "'failed': 1"],
-    "tiermem_case_1": ["epoch 1: escalate", "['add'] | ", "epoch 2: answer"],
     "tiermem_case_2": ["auto answer", "always escalate"],
     "plugmem_table_9": ["3 weddings this year: ", "[s24]", "[s6]", "[s11]", "episodic | "],
     "himpo_table_4": ["drop_localisation", "credit of the last write: ["],

@@ -99,7 +99,7 @@ def test_a_transaction_waits_for_its_turn_and_names_who_has_it(tmp_path: Path) -
             tx.record("slowly", key="slow", episode="e")
             with pytest.raises(errors.Locked) as refused:
                 other.begin()
-            assert f"process {os.getpid()} (" in str(refused.value)
+            assert f"this process ({os.getpid()})" in str(refused.value)
         with other.begin() as tx:
             tx.record("at last", key="last", episode="e")
         with pytest.raises(errors.Locked):
