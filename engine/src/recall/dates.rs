@@ -12,6 +12,7 @@
 //! [`AFTER`] after its beginning or, for several days, after the last begins. Names of months are English, whole or
 //! their first three letters; `may` and `march` in lower case are other words.
 
+use crate::memory::extract::MONTHS;
 use crate::model::time::DAY_US;
 use jiff::civil::{Date, Time};
 use jiff::tz::Offset;
@@ -23,21 +24,6 @@ const BEFORE: i64 = DAY_US / 2;
 const AFTER: i64 = 3 * DAY_US;
 /// Words of a question that are looked at.
 const MAX_WORDS: usize = 256;
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 
 /// The windows of time of the dates that a text names, in microseconds since the epoch. `now` is the reader's time.
 pub(crate) fn windows(text: &str, now: Option<i64>) -> Vec<Range<i64>> {

@@ -25,6 +25,7 @@ mod lines;
 mod normalise;
 mod subject;
 
+pub(crate) use normalise::MONTHS;
 pub use normalise::normalise;
 
 use std::borrow::Cow;

@@ -38,7 +38,8 @@ const UNITS: [&[&str]; 28] = [
 /// The number of rows of [`UNITS`] that are currencies, which alone may stand before a number: `m-39` is no length.
 const CURRENCIES: usize = 5;
 
-const MONTHS: [&str; 12] = [
+/// English names of months.
+pub(crate) const MONTHS: [&str; 12] = [
     "january",
     "february",
     "march",
