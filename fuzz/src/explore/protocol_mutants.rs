@@ -112,6 +112,14 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         "the bytes of the segment in use and the names of later segments are independent",
     ),
     (
+        &["sync .log in mod::mend_headers", "in mod::spares"],
+        "the next opening mends a copy of a header that is not durable, and no name of a later segment depends on it",
+    ),
+    (
+        &["sync .log in mod::renew", "after write .log in mod::mend_headers"],
+        "the header is mended from its valid copy, which neither depends on renewed bytes nor is read with them",
+    ),
+    (
         &["sync .log in tail::zero", "after write .log in writer::write"],
         "the sync that acknowledges the next append covers the zeros",
     ),
