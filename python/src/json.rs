@@ -21,7 +21,7 @@ use std::cell::Cell;
 
 /// The deepest nesting of a value: what reads JSON stops at 128.
 const MAX_DEPTH: usize = 100;
-/// The most values in one field: a small list of lists of itself stands for more than any memory holds.
+/// The most values in one field, nested ones counted: a list that contains one list many times expands beyond memory.
 const MAX_VALUES: usize = 1_000_000;
 
 /// The value of a field; `name` says which one in an error.
