@@ -28,14 +28,19 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
         (Some(dir), bytes) if bytes > 0 => format!("; {} copied to {}", counted(bytes, "bytes"), dir.display()),
         _ => String::new(),
     };
-    let text = format!(
-        "history is kept from commit {} on: {} written again, {} removed, {} with {} removed{archived}",
-        report.since,
-        counted(report.records, "records"),
-        counted(report.left, "items"),
-        counted(report.segments, "log files"),
-        counted(report.bytes, "bytes")
-    );
+    let is_done = report.records > 0 || report.segments > 0 || report.left > 0;
+    let text = if !is_done {
+        "nothing is removed: the log is too short for a file of it to go, or was cut off there before".to_owned()
+    } else {
+        format!(
+            "history is kept from commit {} on: {} written again, {} removed, {} with {} removed{archived}",
+            report.since,
+            counted(report.records, "records"),
+            counted(report.left, "items"),
+            counted(report.segments, "log files"),
+            counted(report.bytes, "bytes")
+        )
+    };
     let fact = json!({
         "since": report.since, "records": report.records, "left": report.left,
         "segments": report.segments, "bytes": report.bytes, "archived": report.archived,

@@ -62,7 +62,8 @@ pub struct RetainReport {
 
 impl Holotype {
     /// Retains history from commit `since` on, and all live items. Copies the log files to be removed to an archive
-    /// first, if one is given. Others may read and write meanwhile.
+    /// first, if one is given. Others may read and write meanwhile. Where no file can be removed and nothing is to be
+    /// forgotten, because the log is short, nothing is done: the report then has no records, and history stays whole.
     ///
     /// # Errors
     /// [`Error::FutureCommit`], [`Error::BeforeHistory`]; [`Error::Cancelled`] when something was forgotten meanwhile:
@@ -94,10 +95,15 @@ impl Holotype {
         let records = core.log.records_before(head.position)?;
         let leaves = record_tree::extent_before(&state, records)?;
         let vfs = core.files.vfs.as_ref();
+        let left = state.not_live(since)?;
+        if left.is_empty() && !core.log.may_retire(leaves.1, head)? {
+            // To append everything again would only make the log longer.
+            return Ok(report);
+        }
         if let Some(dir) = archive {
+            core.files.refuse_within(dir)?;
             report.archived = core.log.archive(vfs, dir, leaves.1, head)?;
         }
-        let left = state.not_live(since)?;
         if !left.is_empty() {
             self.forget(&left, &Forget::because(format!("not live at commit {since}, from which on history is kept")))?;
             report.left = left.len() as u64;
