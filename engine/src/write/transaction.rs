@@ -51,6 +51,7 @@ use crate::state::content::{Content, ContentReader, OwnItems, split_chunks};
 use crate::state::pages::{self, OpenPage};
 use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
+use holotype_query::time::MAX_MICROS;
 use holotype_storage::log::{Appended, Draft, Erase};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -135,7 +136,9 @@ impl<'db> Transaction<'db> {
         let state = writer.state.as_ref().clone();
         let page = writer.open_page.take();
         let draft = std::mem::take(&mut writer.draft);
-        let time = core.now().max(state.meta.clock);
+        // A clock past the last time that can be written is wrong, and every later commit would get the same time.
+        let now = Some(core.now()).filter(|now| *now <= MAX_MICROS);
+        let time = now.map_or(state.meta.clock, |now| now.max(state.meta.clock));
         Ok(Transaction {
             core,
             writer,

@@ -1,0 +1,99 @@
+//! Closing gives the database to others at once, whatever is still held of it, and a path stays what it was.
+#![cfg(unix)]
+
+use holotype::query::Params;
+use holotype::time::FixedClock;
+use holotype::{Durability, Holotype, NewTrace, Options, Space, interchange};
+use std::sync::Arc;
+
+fn options() -> Options {
+    Options { space: Some(Space::new("test", 2)), ..Options::default() }
+}
+
+fn record(database: &Holotype, key: &str) {
+    let mut transaction = database.begin().unwrap();
+    transaction.record(NewTrace::turn("e", "as it was said").key(key)).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+}
+
+/// `close` reported success and the lock stayed with the snapshot: the next opening was refused.
+#[test]
+fn a_snapshot_does_not_keep_a_closed_database() {
+    for options in [options(), Options { space: options().space, ..Options::shared() }] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("memory.holo");
+        let database = Holotype::create(&path, options).unwrap();
+        record(&database, "first");
+        let snapshot = database.snapshot();
+        database.close().unwrap();
+        let next = Holotype::open(&path, Options::default()).unwrap();
+        record(&next, "second");
+        next.checkpoint().unwrap();
+        assert_eq!(snapshot.keys("", 10).unwrap(), ["first"]);
+        assert_eq!(snapshot.get("first").unwrap().unwrap().content.text(), "as it was said");
+        drop(snapshot);
+        assert!(next.verify(&mut |_, _| {}).unwrap().is_clean());
+        next.close().unwrap();
+    }
+}
+
+/// What is written within a database would be taken for a file of it.
+#[test]
+fn nothing_is_copied_into_the_database_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    let database = Holotype::create(&path, options()).unwrap();
+    record(&database, "first");
+    std::os::unix::fs::symlink(&path, dir.path().join("link")).unwrap();
+    for within in
+        [path.join("copy"), path.join("log/copy"), dir.path().join("link/copy"), path.join("../memory.holo/x")]
+    {
+        let refused = database.backup(&within, &mut |_, _| {}).unwrap_err();
+        assert_eq!(refused.code(), "invalid", "{refused}");
+    }
+    database.backup(dir.path().join("copy.holo"), &mut |_, _| {}).unwrap();
+    assert!(database.verify(&mut |_, _| {}).unwrap().is_clean());
+}
+
+/// A short log has no file to remove: each retention wrote all of it again, and it grew.
+#[test]
+fn retaining_a_short_log_does_not_make_it_longer() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Holotype::create(dir.path().join("memory.holo"), options()).unwrap();
+    (0..20).for_each(|number| record(&database, &format!("k{number}")));
+    let before = database.head();
+    let report = database.retain(before.commit.0 - 1, None).unwrap();
+    assert_eq!((report.records, report.segments, database.head()), (0, 0, before));
+    database.query("count traces as of commit 2", &Params::new()).unwrap();
+}
+
+/// Each word is looked up in every segment, and a time limit is looked at only between steps.
+#[test]
+fn a_question_of_too_many_words_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Holotype::create(dir.path().join("memory.holo"), options()).unwrap();
+    record(&database, "first");
+    let ask = |count: u32| {
+        let words: Vec<String> = (0..count).map(|number| format!("word{number}")).collect();
+        database.query(&format!("recall '{}' limit 3 return key", words.join(" ")), &Params::new())
+    };
+    assert_eq!(ask(20_000).unwrap_err().code(), "limit");
+    ask(1_000).unwrap();
+}
+
+/// A clock past the last time that can be written gave every later commit a time that no export could write.
+#[test]
+fn a_clock_past_the_year_9999_is_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    let good = 1_770_000_000_000_000;
+    let with_clock = |time| Options { clock: Arc::new(FixedClock(time)), ..options() };
+    let database = Holotype::create(&path, with_clock(good)).unwrap();
+    database.close().unwrap();
+    let database = Holotype::open(&path, Options { space: None, ..with_clock(i64::MAX - 1) }).unwrap();
+    record(&database, "first");
+    let mut out = Vec::new();
+    interchange::export(&database.snapshot(), &mut out, None).unwrap();
+    let lines = String::from_utf8(out).unwrap();
+    assert!(!lines.contains("9999-"), "{lines}");
+}
