@@ -37,8 +37,8 @@ impl WordIndexes {
     /// Analyses a text as a query. Without a text every layer scores nothing.
     ///
     /// # Errors
-    /// [`Error::Limit`] for a text of more than [`MAX_TERMS`] different words: each costs a look into every segment, and
-    /// memory, before a time limit can be looked at.
+    /// [`Error::Limit`] for a text of more than [`MAX_TERMS`] different words: each costs memory and a look into every
+    /// segment, before a time limit can be looked at.
     pub(crate) fn ask(&self, text: Option<&str>) -> Result<Words<'_>> {
         // The analyser is the database's, so one analysis serves all layers.
         let query = text.map(|text| self.0[0].query(text));

@@ -57,8 +57,9 @@ impl Log {
     /// `from` is a later commit to begin behind: a retention by another handle may have removed the end of this log.
     ///
     /// # Errors
-    /// [`Error::CheckpointMismatch`] if the log has no such commit; [`Error::Damaged`] at the first fault; [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Io`]; the callback's
-    /// errors. An error leaves the log unchanged.
+    /// [`Error::CheckpointMismatch`] if the log has no such commit; [`Error::Damaged`] at the first fault;
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Io`]; the callback's errors. An error leaves the log
+    /// unchanged.
     pub fn take_over<E: From<Error>>(
         &self,
         until: Until,
