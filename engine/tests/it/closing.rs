@@ -3,7 +3,7 @@
 
 use holotype::query::Params;
 use holotype::time::FixedClock;
-use holotype::{Durability, Holotype, NewTrace, Options, Space, interchange};
+use holotype::{Durability, Holotype, NewRecall, NewTrace, Options, Pointer, Space, interchange};
 use std::sync::Arc;
 
 fn options() -> Options {
@@ -37,7 +37,7 @@ fn a_snapshot_does_not_keep_a_closed_database() {
     }
 }
 
-/// What is written within a database would be taken for a file of it.
+/// A file within a database would be taken for a file of it.
 #[test]
 fn nothing_is_copied_into_the_database_itself() {
     let dir = tempfile::tempdir().unwrap();
@@ -55,16 +55,44 @@ fn nothing_is_copied_into_the_database_itself() {
     assert!(database.verify(&mut |_, _| {}).unwrap().is_clean());
 }
 
-/// A short log has no file to remove: each retention wrote all of it again, and it grew.
+/// A log of few large records has no file that can go: each retention wrote all of it again, and it grew.
 #[test]
-fn retaining_a_short_log_does_not_make_it_longer() {
+fn retaining_what_has_no_file_to_remove_does_not_make_it_longer() {
     let dir = tempfile::tempdir().unwrap();
     let database = Holotype::create(dir.path().join("memory.holo"), options()).unwrap();
-    (0..20).for_each(|number| record(&database, &format!("k{number}")));
+    for number in 0..20 {
+        let mut transaction = database.begin().unwrap();
+        transaction.record(NewTrace::turn("e", format!("{number} ").repeat(10_000))).unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+    }
     let before = database.head();
     let report = database.retain(before.commit.0 - 1, None).unwrap();
     assert_eq!((report.records, report.segments, database.head()), (0, 0, before));
     database.query("count traces as of commit 2", &Params::new()).unwrap();
+}
+
+/// An age names the last commit that is older.
+#[test]
+fn history_is_kept_by_its_age() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    const DAY: i64 = 86_400_000_000;
+    let start = 1_770_000_000_000_000;
+    let at = |day: i64, space| {
+        let clock: Arc<dyn holotype::time::Clock> = Arc::new(FixedClock(start + day * DAY));
+        Options { clock, space, ..Options::default() }
+    };
+    Holotype::create(&path, at(0, options().space)).unwrap().close().unwrap();
+    for day in [10, 20, 30] {
+        let database = Holotype::open(&path, at(day, None)).unwrap();
+        record(&database, &format!("day {day}"));
+        database.close().unwrap();
+    }
+    let database = Holotype::open(&path, at(100, None)).unwrap();
+    let older = |days: u64| database.commit_older_than(days * DAY as u64).unwrap();
+    assert_eq!([older(200), older(95), older(85), older(75), older(0)], [0, 1, 2, 3, 4]);
+    assert_eq!(database.retain(older(75), None).unwrap().since, 3);
+    assert_eq!((database.history_since(), older(200)), (3, 3));
 }
 
 /// Each word is looked up in every segment, and a time limit is looked at only between steps.
@@ -96,4 +124,20 @@ fn a_clock_past_the_year_9999_is_not_believed() {
     interchange::export(&database.snapshot(), &mut out, None).unwrap();
     let lines = String::from_utf8(out).unwrap();
     assert!(!lines.contains("9999-"), "{lines}");
+}
+
+/// A fact that rests on nothing could be made and not be updated.
+#[test]
+fn what_is_ungrounded_stays_so_when_it_is_updated() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Holotype::create(dir.path().join("memory.holo"), options()).unwrap();
+    record(&database, "evidence");
+    let mut transaction = database.begin().unwrap();
+    transaction.remember(NewRecall::fact("a guess").key("k").ungrounded()).unwrap();
+    transaction.update("k", NewRecall::fact("a better guess")).unwrap();
+    transaction.update("k", NewRecall::fact("it was said").from(Pointer::to_key("evidence"))).unwrap();
+    transaction.update("k", NewRecall::fact("it was said so")).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    let found = database.query("find facts return key, text", &Params::new()).unwrap();
+    assert!(format!("{found:?}").contains("it was said so"), "{found:?}");
 }
