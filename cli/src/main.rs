@@ -151,7 +151,7 @@ enum Command {
     Seal(seal::Args),
     /// Merge derived files into fewer and smaller ones
     Compact(compact::Args),
-    /// Remove the history before a commit, and keep what is live
+    /// Remove the history before a commit or a time, and keep what is live
     Retain(retain::Args),
     /// Copy a database as of its newest commit, while others write to it
     Backup(backup::Args),

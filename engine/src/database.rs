@@ -326,7 +326,11 @@ impl Holotype {
     /// [`Error::Unfinished`] when everything is committed and only a derived file could not be written; others when the
     /// log could not be, or its files were replaced.
     pub fn close(self) -> Result<()> {
-        close(&self.core)
+        close(&self.core)?;
+        if Arc::strong_count(&self._closer) == 1 {
+            give_back_lock(&self.core)?;
+        }
+        Ok(())
     }
 }
 
@@ -371,6 +375,28 @@ fn close(core: &Arc<Core>) -> Result<()> {
     }
     checkpoint::record_clean_end(core, &writer.state)?;
     checkpoint::pack_catalog(core)
+}
+
+/// Gives the lock of a closed database back, although snapshots may hold the core, and with it the lock, for long.
+fn give_back_lock(core: &Arc<Core>) -> Result<()> {
+    if core.options.read_only {
+        return Ok(());
+    }
+    if !core.options.takes_turns() {
+        if !core.log.is_closed() {
+            return Ok(());
+        }
+        // Only this handle's thread in `close` and the closer have it, unless there are snapshots.
+        if Arc::strong_count(core) > 2 {
+            // The snapshots read the catalog through the handle that writes it. They go on with the present file, of
+            // which the next opening finds a copy.
+            let (vfs, path) = (core.files.vfs.as_ref(), core.files.catalog());
+            let packed = checkpoint::catalog(core)?.pack(vfs).inspect_err(|_| Catalog::discard(vfs, &path));
+            packed.map_err(|error| Error::Unfinished { source: Box::new(error.into()) })?;
+        }
+    }
+    core.lock.give_back();
+    Ok(())
 }
 
 /// Writes the checkpoint of a closing handle, and merges what takes a moment. Once the log is durable, a failure to do
@@ -425,6 +451,9 @@ impl Drop for Closer {
         if self.core.lock.check_process().is_err() {
             // Locks, files and threads are those of the process that forked this one: nothing of them is closed here.
             std::mem::forget(Arc::clone(&self.core));
+            return;
+        }
+        if self.core.lock.is_released() {
             return;
         }
         let _ = close(&self.core);

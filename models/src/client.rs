@@ -201,7 +201,7 @@ impl Client {
         let wait = retry::asked(header("retry-after"), header("date"));
         // The status says enough if its text cannot be read.
         let text = response.body_mut().with_config().limit(ERROR_BYTES).lossy_utf8(true).read_to_string();
-        let message = beginning(text.unwrap_or_default().trim());
+        let message = beginning(&self.endpoint.shown(text.unwrap_or_default().trim()));
         let failure = Failure::Status { url: url.to_owned(), status, message };
         Err(Tried { failure, passing: retry::is_passing(status), wait })
     }

@@ -100,6 +100,19 @@ impl Endpoint {
         &self.model
     }
 
+    /// The text of an answer as it may be shown: without the key, which some servers repeat, and without characters
+    /// that a terminal or a log would obey.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        let text = match &self.key {
+            Some(key) => text.replace(key, "(the key)"),
+            None => text.to_owned(),
+        };
+        let is_obeyed = |c: char| {
+            c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        };
+        text.chars().map(|c| if is_obeyed(c) { ' ' } else { c }).collect()
+    }
+
     /// The value of the header that authorises.
     pub(crate) fn authorization(&self) -> Option<String> {
         self.key.as_ref().map(|key| format!("Bearer {key}"))

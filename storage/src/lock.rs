@@ -50,6 +50,7 @@
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -107,21 +108,15 @@ pub struct Lock {
     pub(crate) database: Option<[u8; 16]>,
     /// The directory among the copies of the database, once the database is known.
     pub(crate) instance: Option<Instance>,
+    /// True once the database was closed and the locks were given back.
+    pub(crate) released: AtomicBool,
     /// The process that opened it. Locks are shared with the processes that it forks.
     pub(crate) process: u32,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A forked process must not end the lock of the one that has it.
-        if let Some(file) = self.file.as_ref().filter(|_| self.check_process().is_ok()) {
-            // Closing the file is not enough: a process forked meanwhile shares the open file, and its locks, until it
-            // executes another program. If this fails, the lock ends with the last such copy.
-            if let Some(directory) = &self.directory {
-                directory.unlock();
-            }
-            let _ = file.unlock(self.byte.clone());
-        }
+        self.unlock();
     }
 }
 
@@ -157,6 +152,7 @@ impl Lock {
             share: Mutex::default(),
             database: None,
             instance: None,
+            released: AtomicBool::new(false),
             process: std::process::id(),
         })
     }
@@ -187,6 +183,7 @@ impl Lock {
             share: Mutex::default(),
             database: None,
             instance: None,
+            released: AtomicBool::new(false),
             process: std::process::id(),
         })
     }
@@ -239,6 +236,35 @@ impl Lock {
             true => Ok(()),
             false => Err(Error::Forked { path: self.path.clone() }),
         }
+    }
+
+    fn unlock(&self) {
+        // A forked process must not end the lock of the one that has it.
+        if let Some(file) = self.file.as_ref().filter(|_| self.check_process().is_ok()) {
+            // Closing the file is not enough: a process forked meanwhile shares the open file, and its locks, until it
+            // executes another program. If this fails, the lock ends with the last such copy.
+            if let Some(directory) = &self.directory {
+                directory.unlock();
+            }
+            let _ = file.unlock(self.byte.clone());
+        }
+    }
+
+    /// Gives a writer's lock back before this is dropped: the database is closed, but snapshots of it are still held.
+    /// They count as readers from now on, and nothing is written to LOCK any more.
+    pub fn give_back(&self) {
+        if self.written.is_some() && !self.released.swap(true, Ordering::AcqRel) {
+            if let Some(file) = &self.file {
+                let _ = file.try_lock(READERS_BYTE, LockKind::Shared);
+            }
+            self.unlock();
+        }
+    }
+
+    /// True once [`Self::give_back`] was called.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.released.load(Ordering::Acquire)
     }
 
     /// Refuses to write once LOCK was deleted or replaced beneath this writer: others may write to what is there now.
@@ -295,6 +321,9 @@ impl Lock {
         let (Some(file), Some(written)) = (&self.file, &self.written) else {
             return Err(Error::ReadOnly);
         };
+        if self.is_released() {
+            return Err(Error::Closed);
+        }
         // Locked during the write, so that `written` is the block that was written last.
         let mut status = written.lock().unwrap_or_else(PoisonError::into_inner);
         if self.number != 0 && !status.busy {

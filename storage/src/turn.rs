@@ -25,6 +25,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
@@ -79,6 +80,7 @@ impl Lock {
             share: Mutex::default(),
             database: None,
             instance: None,
+            released: AtomicBool::new(false),
             process: std::process::id(),
         };
         lock.found = lock.take_turn(timeout)?;
@@ -246,6 +248,9 @@ impl Lock {
 
     fn shared_file(&self) -> Result<&Arc<dyn VfsFile>> {
         self.check_process()?;
+        if self.is_released() {
+            return Err(Error::Closed);
+        }
         self.file.as_ref().filter(|_| self.is_shared()).ok_or(Error::ReadOnly)
     }
 

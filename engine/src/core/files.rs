@@ -97,7 +97,9 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> Self {
-        Files { vfs, dir: dir.to_owned() }
+        // A relative path would name another directory once the process changes its own.
+        let dir = vfs.absolute(dir).unwrap_or_else(|_| dir.to_owned());
+        Files { vfs, dir }
     }
 
     /// Starts a thread of the scope that works on these files; fails if the system has no memory for one.

@@ -99,9 +99,14 @@ impl Core {
     /// Applies what stands behind the state in the log; returns true if there was anything.
     pub(crate) fn follow_others(&self, writer: &mut Writer, until: Until) -> Result<bool> {
         let before = self.log.end();
-        let mut state = writer.state.as_ref().clone();
+        let cut_off = self.is_cut_off(&writer.state)?;
+        let mut state = match cut_off {
+            false => writer.state.as_ref().clone(),
+            true => open_checkpoint(&self.files, &self.options)?.1,
+        };
+        let from = cut_off.then_some(state.head);
         let mut records = 0;
-        self.log.take_over(until, &mut |transaction| -> Result<()> {
+        self.log.take_over(until, from, &mut |transaction| -> Result<()> {
             records += transaction.records.len() as u64;
             replay(&mut state, &transaction.try_into()?)
         })?;
@@ -109,11 +114,21 @@ impl Core {
             return Ok(false);
         }
         self.prepare(&mut state)?;
+        let unread = from.map_or(before, |from| from.position);
+        if cut_off {
+            (writer.tail_records, writer.tail_bytes) = (0, 0);
+        }
         writer.tail_records += records;
-        writer.tail_bytes += self.log.end().0.saturating_sub(before.0);
+        writer.tail_bytes += self.log.end().0.saturating_sub(unread.0);
         self.adopt(writer, state);
         self.move_to_newest(writer);
         Ok(true)
+    }
+
+    /// True if a retention by another handle removed the log behind a state; its checkpoint is later.
+    fn is_cut_off(&self, state: &State) -> Result<bool> {
+        let floor = Log::floor_in(self.files.vfs.as_ref(), &self.files.log_dir())?;
+        Ok(floor.is_some_and(|floor| state.head.position < floor.head.position))
     }
 
     /// Moves the state to the newest checkpoint, if there is a reason to and another handle wrote it.

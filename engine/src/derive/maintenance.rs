@@ -62,6 +62,9 @@ impl Core {
     /// `write_timeout`.
     pub(crate) fn maintain(self: &Arc<Self>) -> Result<Maintenance<'_>> {
         self.lock.check_in_place()?;
+        if self.lock.is_released() {
+            return Err(holotype_storage::Error::Closed.into());
+        }
         if !self.options.takes_turns() {
             return Ok(Maintenance { core: None, moved: false });
         }

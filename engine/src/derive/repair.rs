@@ -66,7 +66,7 @@ impl State {
 impl Core {
     /// Requests a repair of the damaged segments, unless the database is read-only.
     pub(crate) fn schedule_repair(self: &Arc<Self>) {
-        if !self.options.read_only && !self.untried(&self.published.load()).is_empty() {
+        if !self.options.read_only && !self.lock.is_released() && !self.untried(&self.published.load()).is_empty() {
             checkpoint::start(self);
         }
     }

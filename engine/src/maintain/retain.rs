@@ -39,6 +39,8 @@ use std::sync::atomic::Ordering;
 
 /// The approximate number of bytes that one transaction appends.
 const PART_LEN: u64 = 4 << 20;
+/// A log of so many bytes is written again even where no file of it goes: that costs little, and the history ends.
+const SHORT_LOG: u64 = 256 << 10;
 /// The number of rows of the tree in one record.
 const ROWS_AT_ONCE: usize = 1024;
 
@@ -62,7 +64,9 @@ pub struct RetainReport {
 
 impl Holotype {
     /// Retains history from commit `since` on, and all live items. Copies the log files to be removed to an archive
-    /// first, if one is given. Others may read and write meanwhile.
+    /// first, if one is given. Others may read and write meanwhile. Where no file can be removed and nothing is to be
+    /// forgotten, nothing is done, unless the log is shorter than 256 KiB: the report then has no records, and history
+    /// stays whole.
     ///
     /// # Errors
     /// [`Error::FutureCommit`], [`Error::BeforeHistory`]; [`Error::Cancelled`] when something was forgotten meanwhile:
@@ -94,10 +98,16 @@ impl Holotype {
         let records = core.log.records_before(head.position)?;
         let leaves = record_tree::extent_before(&state, records)?;
         let vfs = core.files.vfs.as_ref();
+        let left = state.not_live(since)?;
+        let is_short = core.log.end().0 <= SHORT_LOG;
+        if left.is_empty() && !is_short && !core.log.may_retire(leaves.1, head)? {
+            // To append everything again would only make the log longer.
+            return Ok(report);
+        }
         if let Some(dir) = archive {
+            core.files.refuse_within(dir)?;
             report.archived = core.log.archive(vfs, dir, leaves.1, head)?;
         }
-        let left = state.not_live(since)?;
         if !left.is_empty() {
             self.forget(&left, &Forget::because(format!("not live at commit {since}, from which on history is kept")))?;
             report.left = left.len() as u64;
@@ -112,6 +122,17 @@ impl Holotype {
         core.forget_past();
         (report.segments, report.bytes) = (retired.segments, retired.bytes);
         Ok(report)
+    }
+
+    /// The last commit that is older than a time in microseconds: to retain since it removes what was changed or erased
+    /// before. At least the first commit of the history.
+    ///
+    /// # Errors
+    /// When the catalog cannot be read.
+    pub fn commit_older_than(&self, age_us: u64) -> Result<u64> {
+        let before = self.core.now().saturating_sub_unsigned(age_us);
+        let state = self.core.published.load_full();
+        Ok(state.commit_at(before)?.max(self.history_since()))
     }
 
     /// The first commit of the retained history, for which `as of` answers. 0 if the log was never truncated.

@@ -184,7 +184,7 @@ fn occurs(snapshot: &Snapshot, plan: &Plan, words: &WordIndexes, name: &str) -> 
     if is_code(name) {
         return code_occurs(snapshot, plan, words, name);
     }
-    let asked = words.ask(Some(name));
+    let asked = words.ask(Some(name))?;
     for layer in Layer::ALL {
         if let Some(scorer) = asked.of(*layer)?
             && !scorer.top(Some(&plan.visible), 1)?.is_empty()

@@ -29,7 +29,7 @@ pub(crate) fn nearest_recalls(
         return Ok(found.hits.into_iter().map(|hit| ItemId(hit.id)).collect());
     }
     let indexes = WordIndexes::of(snapshot)?;
-    let words = indexes.ask(Some(text));
+    let words = indexes.ask(Some(text))?;
     let Some(scorer) = words.of(Layer::Recall)? else { return Ok(Vec::new()) };
     Ok(scorer.top(Some(&plan.recalls), most)?.into_iter().map(|hit| ItemId(hit.id)).collect())
 }

@@ -114,7 +114,7 @@ fn run_once(snapshot: &Snapshot, recall: &Recall, steps: &mut Steps) -> Result<A
 /// Runs a plan on the snapshot that it was made for: gather and rank, refine, group, select, read.
 fn run_plan(snapshot: &Snapshot, plan: &Plan, steps: &mut Steps, started: Instant) -> Result<Answer> {
     let indexes = WordIndexes::of(snapshot)?;
-    let words = indexes.ask(plan.text.as_deref());
+    let words = indexes.ask(plan.text.as_deref())?;
     let logs = Logs::new(snapshot, plan);
     let context = Context { snapshot, plan, words: &words, logs: &logs };
     let mut ranked = gather_and_rank(&context, false, steps)?;

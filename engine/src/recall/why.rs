@@ -101,7 +101,7 @@ fn visible(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings
 fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings) -> Result<Option<String>> {
     let mut steps = Vec::new();
     let indexes = WordIndexes::of(snapshot)?;
-    let words = indexes.ask(plan.text.as_deref());
+    let words = indexes.ask(plan.text.as_deref())?;
     let context = Context { snapshot, plan, words: &words, logs: &Logs::new(snapshot, plan) };
     let mut found = gather_and_rank(&context, false, &mut steps)?;
     let survivors: usize = found.stages.iter().map(Vec::len).sum();

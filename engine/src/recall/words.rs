@@ -1,10 +1,13 @@
 //! The words of a query: analysed once per recall, looked up in a layer on first use.
 
-use crate::Result;
 use crate::model::item::Layer;
 use crate::read::snapshot::Snapshot;
+use crate::{Error, Result};
 use holotype_index::words::{Analyzer, Scorer, WordIndex, WordQuery};
 use std::cell::OnceCell;
+
+/// The greatest number of terms of a question.
+const MAX_TERMS: u64 = 16_384;
 
 /// The word indexes of all layers.
 pub(crate) struct WordIndexes([WordIndex; 3]);
@@ -32,9 +35,19 @@ impl WordIndexes {
     }
 
     /// Analyses a text as a query. Without a text every layer scores nothing.
-    pub(crate) fn ask(&self, text: Option<&str>) -> Words<'_> {
+    ///
+    /// # Errors
+    /// [`Error::Limit`] for a text of more than [`MAX_TERMS`] different words: each costs memory and a look into every
+    /// segment, before a time limit can be looked at.
+    pub(crate) fn ask(&self, text: Option<&str>) -> Result<Words<'_>> {
         // The analyser is the database's, so one analysis serves all layers.
-        Words { indexes: &self.0, query: text.map(|text| self.0[0].query(text)), scorers: Default::default() }
+        let query = text.map(|text| self.0[0].query(text));
+        let needed = query.as_ref().map_or(0, |query| query.terms().len() as u64);
+        if needed > MAX_TERMS {
+            let what = "the number of different words of a question";
+            return Err(Error::Limit { what, limit: MAX_TERMS, needed });
+        }
+        Ok(Words { indexes: &self.0, query, scorers: Default::default() })
     }
 }
 

@@ -51,6 +51,7 @@ use crate::state::content::{Content, ContentReader, OwnItems, split_chunks};
 use crate::state::pages::{self, OpenPage};
 use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
+use holotype_query::time::MAX_MICROS;
 use holotype_storage::log::{Appended, Draft, Erase};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -58,6 +59,9 @@ use std::sync::Arc;
 
 /// The maximum length of a key, in bytes.
 pub const MAX_KEY_LEN: usize = 512;
+
+/// The greatest step.
+pub(crate) const MAX_STEP: u64 = i64::MAX as u64;
 
 /// The number, log position and clock of a committed transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +139,9 @@ impl<'db> Transaction<'db> {
         let state = writer.state.as_ref().clone();
         let page = writer.open_page.take();
         let draft = std::mem::take(&mut writer.draft);
-        let time = core.now().max(state.meta.clock);
+        // A clock past the last time that can be written is wrong, and every later commit would get the same time.
+        let now = Some(core.now()).filter(|now| *now <= MAX_MICROS);
+        let time = now.map_or(state.meta.clock, |now| now.max(state.meta.clock));
         Ok(Transaction {
             core,
             writer,
@@ -290,11 +296,12 @@ impl<'db> Transaction<'db> {
         let step = match (trace.step, row.newest_step) {
             (Some(step), _) => step,
             (None, None) => 0,
-            (None, Some(newest)) => newest.checked_add(1).ok_or_else(|| {
+            (None, Some(newest)) => newest.checked_add(1).filter(|step| *step <= MAX_STEP).ok_or_else(|| {
                 let episode = &trace.episode;
                 Error::Invalid(format!("no step follows {newest}, the newest of episode {episode:?}; give the step"))
             })?,
         };
+        check_step(Some(step))?;
         let log = self.state.log_symbol(episode, trace.log_id.as_deref())?;
         if self.state.has_trace(episode, trace.tool.as_deref(), log, step)? {
             let tool = trace.tool.unwrap_or_default();
@@ -369,6 +376,7 @@ impl<'db> Transaction<'db> {
             )));
         }
         check_scores(&recall)?;
+        check_step(recall.step)?;
         let episode = recall.episode.as_deref().map(|id| self.ensure_episode(id)).transpose()?;
         let vector = match recall.vector.is_some() {
             true => self.encode_vector(recall.vector.as_deref())?,
@@ -585,6 +593,14 @@ fn check_name(what: &str, name: &str) -> Result<()> {
         return Err(Error::Invalid(format!("{what} {name:?}: expected 1 to {MAX_KEY_LEN} bytes without NUL")));
     }
     Ok(())
+}
+
+/// Refuses a step that answers cannot show and statements cannot name.
+fn check_step(step: Option<u64>) -> Result<()> {
+    match step.filter(|step| *step > MAX_STEP) {
+        Some(step) => Err(Error::Invalid(format!("step {step} is above {MAX_STEP}, the greatest step"))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses scores out of range, and return scores of items other than procedures.

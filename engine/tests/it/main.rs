@@ -10,6 +10,7 @@ mod bulk;
 mod changes;
 mod citations;
 mod cited_recall;
+mod closing;
 mod concurrency;
 mod consolidation;
 mod crash;

@@ -128,14 +128,18 @@ proptest! {
     }
 }
 
-/// The step after 2^64 - 1 was 0 again, or a panic.
+/// The step after the last one was 0 again, or a panic; one above 2^63 - 1 was shown as that, and found by no equality.
 #[test]
 fn no_step_follows_the_last_one() {
     let database = Holotype::create_on(Arc::new(SimVfs::new()), "/db", Options::default()).unwrap();
     let mut transaction = database.begin().unwrap();
-    transaction.record(NewTrace::turn("e", "the last").step(u64::MAX)).unwrap();
+    for above in [1 << 63, u64::MAX] {
+        let refused = transaction.record(NewTrace::turn("e", "beyond").step(above)).unwrap_err();
+        assert!(refused.to_string().contains("above 9223372036854775807"), "{refused}");
+    }
+    transaction.record(NewTrace::turn("e", "the last").key("last").step(i64::MAX as u64)).unwrap();
     let refused = transaction.record(NewTrace::turn("e", "one more")).unwrap_err();
-    assert!(refused.to_string().contains("no step follows 18446744073709551615"), "{refused}");
+    assert!(refused.to_string().contains("no step follows 9223372036854775807"), "{refused}");
     transaction.record(NewTrace::turn("e", "an earlier one").step(7)).unwrap();
     transaction.commit(Durability::Sync).unwrap();
     for script in [
@@ -148,5 +152,8 @@ fn no_step_follows_the_last_one() {
             assert!(matches!(error, Error::Query(_)), "{script}: {error}");
         }
     }
+    let found = database.query("find traces where step = 9223372036854775807 return key, step", &Params::new());
+    let found = format!("{:?}", found.unwrap());
+    assert!(found.contains("last") && found.contains("9223372036854775807"), "{found}");
     assert!(database.verify(&mut |_, _| {}).unwrap().is_clean());
 }

@@ -300,7 +300,7 @@ fn hand_over(view: DiskView<'_>, part: &mut RunSegment<Written>, step: Step) -> 
         taken.extend(transaction.records.into_iter().map(|record| (record.kind, record.payload)));
         Ok(())
     };
-    log.take_over(Until::End(durable), &mut take).map_err(said)?;
+    log.take_over(Until::End(durable), None, &mut take).map_err(said)?;
     if !taken.iter().map(|(kind, payload)| (*kind, payload)).eq(new.iter().map(|new| (new.kind, &new.payload))) {
         return Err("what was taken over is not what the other handle appended".to_owned());
     }

@@ -93,6 +93,17 @@ fn a_refusal_is_not_asked_again() {
     }
 }
 
+/// A server that repeats the header it was sent brought the key into messages and logs.
+#[test]
+fn the_text_of_a_refusal_holds_no_key_and_no_control_characters() {
+    let body = "\u{1b}[31mno such key: Bearer sk-secret-1\u{7}\r\nask \u{202e}again".to_owned();
+    let server = Server::script(vec![Act::Answer(401, Vec::new(), body)]);
+    let client = Client::new(server.endpoint().key("sk-secret-1").unwrap()).unwrap();
+    let message = client.chat("be brief", "hello").unwrap_err().to_string();
+    assert!(!message.contains("sk-secret-1") && message.contains("no such key"), "{message}");
+    assert!(!message.contains(|c: char| c.is_control() || c == '\u{202e}'), "{message:?}");
+}
+
 #[test]
 fn a_stall_ends_with_the_time_of_a_try() {
     let reply = json!({"choices": []}).to_string();

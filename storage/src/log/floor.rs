@@ -219,6 +219,14 @@ impl Log {
         Ok((first, older))
     }
 
+    /// True if a floor at these positions would remove a segment.
+    ///
+    /// # Errors
+    /// [`Error::NoRecord`] for positions that no segment holds.
+    pub fn may_retire(&self, leaves: Lsn, head: Head) -> Result<bool> {
+        Ok(!self.behind(leaves, head)?.1.is_empty())
+    }
+
     /// Copies the segments that a floor at these positions would remove into a directory; existing copies are kept.
     /// Returns the bytes copied.
     ///

@@ -364,6 +364,12 @@ impl Log {
         Ok(())
     }
 
+    /// True once a clean end was written: nothing can be appended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.writer().is_ok_and(|writer| writer.is_closed())
+    }
+
     /// Verifies the whole log, continues after faults, and reports all of them. `progress` receives the bytes done and
     /// the total.
     ///

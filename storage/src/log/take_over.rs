@@ -54,13 +54,16 @@ impl Log {
     }
 
     /// Calls back with each transaction that other handles appended behind this log, in order, and goes on behind them.
+    /// `from` is a later commit to begin behind: a retention by another handle may have removed the end of this log.
     ///
     /// # Errors
-    /// [`Error::Damaged`] at the first fault; [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Io`]; the callback's
-    /// errors. An error leaves the log unchanged.
+    /// [`Error::CheckpointMismatch`] if the log has no such commit; [`Error::Damaged`] at the first fault;
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Io`]; the callback's errors. An error leaves the log
+    /// unchanged.
     pub fn take_over<E: From<Error>>(
         &self,
         until: Until,
+        from: Option<Checkpoint>,
         on_transaction: &mut dyn FnMut(Transaction) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut writer = self.writer()?;
@@ -73,7 +76,7 @@ impl Log {
         let floor = Self::floor_in(&*self.vfs()?, &self.dir)?;
         let segments = self.reload(limit, floor.as_ref())?;
         let head = self.head();
-        let from = (head.commit.0 > 0).then_some(head);
+        let from = from.or((head.commit.0 > 0).then_some(head));
         let scanner = recovery::enter(&self.geometry, &segments, from, limit, 0)?;
         let (tip, last) = self.read_on(scanner, &segments, on_transaction)?;
         let Some(segment) = segments.get(last) else { return Ok(()) };

@@ -227,6 +227,10 @@ impl Writer {
         })
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Removes the segments that were prepared and not used. Nothing is appended afterwards.
     pub(crate) fn discard_spares(&mut self) {
         self.closed = true;

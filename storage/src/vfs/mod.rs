@@ -24,7 +24,7 @@ mod sim;
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Deref, Range};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use crate::instance::Inode;
@@ -138,6 +138,14 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     /// `NotFound` if the path is missing.
     fn identify(&self, _path: &Path) -> io::Result<Option<Inode>> {
         Ok(None)
+    }
+
+    /// The path, not relative to a directory of the process that may change.
+    ///
+    /// # Errors
+    /// Of the file system, when the present directory is not known.
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
     }
 
     /// Opens a directory, to be locked as a whole; `None` where directories cannot be locked.

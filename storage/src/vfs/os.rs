@@ -20,7 +20,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::ops::{Bound, Deref, Range};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
@@ -192,6 +192,10 @@ impl Vfs for OsVfs {
         Ok(Some(inode(&std::fs::symlink_metadata(path)?)))
     }
 
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        std::path::absolute(path)
+    }
+
     fn open_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn VfsDir>>> {
         Ok(Some(Arc::new(OsDir(repeated(|| File::open(or_current(dir)))?))))
     }
@@ -248,6 +252,10 @@ impl Vfs for UmaskVfs {
 
     fn identify(&self, path: &Path) -> io::Result<Option<Inode>> {
         OsVfs.identify(path)
+    }
+
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        OsVfs.absolute(path)
     }
 
     fn open_dir(&self, dir: &Path) -> io::Result<Option<Arc<dyn VfsDir>>> {

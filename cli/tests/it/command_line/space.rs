@@ -57,6 +57,11 @@ fn history_is_kept_from_a_commit_on() {
     let gone = query("count items as of commit 1");
     assert_eq!((gone.status, gone.error()["code"].as_str()), (2, Some("before-history")), "{gone:#?}");
     assert_eq!(place.run(&["verify", "memory.holo", "--format", "json"]).ok().json()["clean"], true);
+    let young = place.run(&["retain", "memory.holo", "--older-than", "90d"]).ok();
+    assert!(young.stdout.contains("nothing is removed"), "{young:#?}");
+    for wrong in [&["retain", "memory.holo"][..], &["retain", "memory.holo", "--older-than", "long ago"]] {
+        assert_eq!(place.run(wrong).status, 2, "{wrong:?}");
+    }
     let later = place.run(&["retain", "memory.holo", "--since", "1000"]);
     assert_eq!(later.status, 2, "{later:#?}");
 }

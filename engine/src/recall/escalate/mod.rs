@@ -120,7 +120,7 @@ pub(super) fn run_with(
     let indexes = WordIndexes::of(snapshot)?;
     let first_plan = Plan::new(snapshot, &first::statement(recall)?)?;
     let mut plan = Plan::new(snapshot, &first::raw_statement(recall)?)?;
-    let words = indexes.ask(plan.text.as_deref());
+    let words = indexes.ask(plan.text.as_deref())?;
     let sets = only_traces(&mut plan);
     let logs = Logs::new(snapshot, &plan);
     let context = Context { snapshot, plan: &plan, words: &words, logs: &logs };

@@ -161,7 +161,7 @@ impl<'s, 'w> Search<'s, 'w> {
             if state.issued.contains(command) {
                 continue;
             }
-            let others = self.indexes.ask(Some(command.text()));
+            let others = self.indexes.ask(Some(command.text()))?;
             let words = if is_question { self.words } else { &others };
             let pages = match command {
                 Command::Summaries(text) => self.by_summaries(text, is_question, words)?,

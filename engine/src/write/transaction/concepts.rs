@@ -98,7 +98,7 @@ impl Transaction<'_> {
         }
         let snapshot = Snapshot::new(Arc::clone(self.core), Arc::new(self.state.clone()), self.reader());
         let indexes = WordIndexes::of(&snapshot)?;
-        let asked = indexes.ask(Some(&format!("{}\n{joined}\n{}", words.join(" "), split_codes(&joined))));
+        let asked = indexes.ask(Some(&format!("{}\n{joined}\n{}", words.join(" "), split_codes(&joined))))?;
         let Some(scorer) = asked.of(Layer::Theme)? else { return Ok(None) };
         for hit in scorer.top(None, NEAR_NAMES)? {
             if self.is_named(ItemId(hit.id), words)? {

@@ -26,10 +26,11 @@ impl Transaction<'_> {
         let kept = self.fields_to_keep(old, &recall.fields)?;
         recall.fields.extend(kept.into_iter().filter(|field| field.name != LABELS || recall.labels.is_empty()));
         let inherited = self.state.pointers(old)?;
-        let stated_grounds = recall.ungrounded;
-        recall.ungrounded |= recall.from.is_empty() && !inherited.is_empty();
+        // An item that rested on nothing still does, unless evidence is given now.
+        let stays_ungrounded = recall.from.is_empty() && inherited.is_empty() && self.content(old)?.record.ungrounded;
+        recall.ungrounded |= stays_ungrounded;
         let fresh = recall.from.iter().map(|pointer| self.resolve(pointer)).collect::<Result<Vec<_>>>()?;
-        let new = self.remember_with(recall, inherited, fresh, stated_grounds)?;
+        let new = self.remember_with(recall, inherited, fresh)?;
         let spare = self.generated_key()?;
         self.push(Record::Rekey(RekeyRecord { key: spare, item: old.0 }))?;
         self.push(Record::Rekey(RekeyRecord { key: key.to_owned(), item: new.0 }))?;
@@ -42,11 +43,9 @@ impl Transaction<'_> {
         mut recall: NewRecall,
         inherited: Vec<PointerRecord>,
         fresh: Vec<PointerRecord>,
-        ungrounded: bool,
     ) -> Result<ItemId> {
         recall.from =
             inherited.into_iter().chain(fresh).map(|pointer| self.as_stated(pointer)).collect::<Result<_>>()?;
-        recall.ungrounded = ungrounded;
         self.remember(recall)
     }
 

@@ -164,6 +164,10 @@ fn it_may_be_done_again_and_again_and_forgetting_still_holds() {
         assert_eq!(report.since, since);
         assert!(seen(&database, [newest]) == present, "since {since}");
         assert_eq!(faults(&database), [""; 0], "since {since}");
+        if report.records == 0 {
+            assert!(database.history_since() < since, "no file could be removed");
+            continue;
+        }
         assert!(matches!(database.retain(since - 1, None), Err(Error::BeforeHistory { .. })));
         assert_eq!(database.retain(since, None).unwrap().records, 0, "nothing is left to do");
     }
