@@ -21,6 +21,7 @@ mod merge;
 pub(crate) mod prepared;
 pub(crate) mod prune;
 mod reflect;
+pub(crate) mod replay;
 mod rollouts;
 pub(crate) mod routing;
 pub(crate) mod rows;
@@ -44,7 +45,6 @@ use crate::recall::{RecallBuilder, Roles};
 use crate::state::settings;
 use crate::statements::prepared::Prepared;
 use crate::statements::rows::Items;
-use crate::write::receipt;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result, recall};
 use holotype_query::Params;
@@ -197,7 +197,8 @@ impl Holotype {
 
     /// Logs a read of every answer if the setting `audit` asks for it.
     fn audit(&self, snapshot: &Snapshot, outputs: &[Output]) -> Result<()> {
-        let answers: Vec<&Answer> = answers(outputs).collect();
+        // An answer that might have been is no read.
+        let answers: Vec<&Answer> = answers(outputs).filter(|answer| answer.without.is_empty()).collect();
         if answers.is_empty() || settings::value(&snapshot.state, "audit")? != "reads" {
             return Ok(());
         }
@@ -300,7 +301,7 @@ fn read_unless_cut(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
         Statement::Recall(recall) if recall.has_receipt() => Err(Error::ReadOnly),
         Statement::Recall(recall) => Ok(Output::Answer(Box::new(recall::run(snapshot, recall)?))),
         Statement::Why(why) => recall::why(snapshot, why).map(Output::Table),
-        Statement::Replay(id) => Ok(Output::Answer(Box::new(receipt::replay(snapshot, id)?))),
+        Statement::Replay(replay) => replay::run(snapshot, replay),
         Statement::Find(find) => find::run(snapshot, find).map(Output::Table),
         Statement::Count(count) => count::run(snapshot, count).map(Output::Table),
         Statement::Walk(walk) => walk::run(snapshot, walk).map(Output::Table),

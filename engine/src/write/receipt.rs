@@ -55,6 +55,7 @@ pub(crate) fn receipt(number: u32, recall: &Recall, answer: &Answer) -> ReceiptR
 pub(crate) fn read(answer: &Answer) -> ReadRecord {
     ReadRecord { commit: answer.commit, rows: rows(answer), spans: spans(answer), answer: hash_of(answer) }
 }
+}
 
 fn rows(answer: &Answer) -> Vec<RowRecord> {
     let row = |row: &Row| RowRecord { item: row.item.0, hash: hash(&row.to_json(None)) };
@@ -145,7 +146,7 @@ pub(crate) fn words(receipt: &ReceiptRecord) -> Result<Option<String>> {
 }
 
 /// The recall of a receipt, with its reader and its commit.
-fn question(receipt: &ReceiptRecord) -> Result<Recall> {
+pub(crate) fn question(receipt: &ReceiptRecord) -> Result<Recall> {
     let script = parse(&receipt.statement).map_err(Error::Query)?;
     let mut params = Params::new();
     if let Some(vector) = &receipt.vector {

@@ -12,6 +12,7 @@ mod citations;
 mod cited_recall;
 mod concurrency;
 mod consolidation;
+mod counterfactual;
 mod crash;
 mod cut_files;
 mod damage;
