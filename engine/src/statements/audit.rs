@@ -1,8 +1,8 @@
 //! `audit`: what was read and written, and how good it was (HELM A.6, A.13), computed from the log.
 //!
 //! Reads are the receipts and, with the setting `audit = reads`, every answer. `scan` goes through the log and judges
-//! each read by the state of its commit, from the position of its reader; `report` computes the measures. A receipt
-//! states the position; a read without one is judged from the newest step that the episode of its first row had.
+//! each read by the state of its commit, from the position of its reader, which both state; `report` computes the
+//! measures.
 //!
 //! Words count from four letters on, and those with a digit. A step is an (episode, step) that a trace has, or that
 //! somebody read at. The measures of a third count the steps of that third of each episode.
@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `epierr_steps` | share of steps with a read that gave a stale, failed or contradicted row |
 //! | `epierr_recalls` | share of such reads |
+//! | `epierr.stale`, `.failed`, `.contradicted` | share of reads with such a row; a read may have several |
 //! | `ctu`, `ctu_per_step` | context tokens of an episode, of a step; without the caller's costs, retrieved ones only |
 //! | `faithfulness` | share of the read sentences with half of their words in a span they cite |
 //! | `coverage` | share of the read items with a citation that resolves; a trace is evidence itself |
@@ -18,8 +19,10 @@
 //! | `r_per_step`, `w_per_step` | reads of a step; items written at it, other than by consolidation |
 //! | `c_per_episode`, `p_per_episode` | transactions of an episode that consolidated, that pruned |
 //! | `early.…`, `middle.…`, `late.…` | the measures above, of the thirds of the episodes |
-//! | `paths.full`, `paths.exit_m2`, `paths.exit_m3` | share of reads that reached traces, ended at recalls, at themes |
-//! | `tokens.full`, `tokens.exit_m2`, `tokens.exit_m3` | retrieved tokens of such a read, mean |
+//! | `paths.full` | share of reads that reached a trace below a recall below a theme |
+//! | `paths.exit_m2`, `paths.exit_m3` | share of reads that ended at recalls, at themes |
+//! | `paths.direct` | share of reads that reached traces alone, without both layers above (ours) |
+//! | `tokens.full`, `tokens.exit_m2`, … | retrieved tokens of such a read, mean |
 //! | `depth.tokens`, `depth.epierr` | correlation (Pearson) of the depth of a read with its tokens, its errors |
 //! | `redundancy` | share of the items with a vector that are in a cluster of near duplicates, cosine over 0.9 (ours) |
 //! | `latency.search.p50`, … | microseconds of `search`, `expand`, `consolidate`; `p50`, `p95`; of the caller's costs |

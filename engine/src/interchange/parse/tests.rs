@@ -185,7 +185,7 @@ fn what_is_said_afterwards() {
     let key = || "t1".to_owned();
     assert_eq!(
         parse(r#"{"mark":{"key":"t1","status":"failed","because":"timeout"}}"#),
-        Line::Mark(Mark { key: key(), status: some("failed"), utility: None, because: some("timeout") })
+        Line::Mark(Mark { key: key(), status: some("failed"), because: some("timeout"), ..Mark::default() })
     );
     assert_eq!(
         parse(r#"{"mark":{"key":"t1","utility":-0.5}}"#),
