@@ -13,7 +13,7 @@ use holotype::{
     Options, Pointer, Step,
 };
 use holotype_models::{Model, TokenScorer};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -292,10 +292,18 @@ fn a_controller_that_fails_is_replaced_for_the_step() {
 /// A server for which each character is a token of log-probability -1, behind which the generated one stands.
 fn scorer() -> Server {
     Server::new(|_, request| {
-        let text = request.body["prompt"].as_str().unwrap().to_owned();
-        let tokens: Vec<String> = text.chars().map(String::from).chain(["!".to_owned()]).collect();
-        let scores: Vec<_> = (0..tokens.len()).map(|at| if at == 0 { json!(null) } else { json!(-1.0) }).collect();
-        Act::body(&json!({"choices": [{"logprobs": {"token_logprobs": scores, "tokens": tokens}}]}))
+        let prompts = match &request.body["prompt"] {
+            Value::Array(prompts) => prompts.clone(),
+            prompt => vec![prompt.clone()],
+        };
+        let choice = |(index, prompt): (usize, &Value)| {
+            let characters = prompt.as_str().unwrap().chars().map(String::from);
+            let tokens: Vec<String> = characters.chain(["!".to_owned()]).collect();
+            let scores: Vec<_> = (0..tokens.len()).map(|at| if at == 0 { json!(null) } else { json!(-1.0) }).collect();
+            json!({"index": index, "logprobs": {"token_logprobs": scores, "tokens": tokens}})
+        };
+        // The order is that of the indices, and of nothing else.
+        Act::body(&json!({"choices": prompts.iter().enumerate().map(choice).rev().collect::<Value>()}))
     })
 }
 
@@ -321,6 +329,7 @@ fn a_policy_measures_runs_whose_memories_are_empty() {
     let board = Scoreboard { scorer: &policy, template: &Template::default() };
     let scores = board.scores(&run("a", 1.0)).unwrap();
     assert_eq!(scores.iter().map(|scores| scores.log_h).collect::<Vec<_>>(), [None, Some(-1.0)]);
+    assert_eq!(server.requests().len(), 1, "all continuations of a run are one call");
     let runs = [run("a", 1.0), run("b", 0.0)];
     let measured = deconfound(&runs, &board, &ChangeAnswer, &CreditOptions::default()).unwrap();
     assert_eq!(measured.counts[1], 2, "the memory that is not empty was dropped in each run");
