@@ -145,6 +145,25 @@ def test_a_question_is_answered_by_the_memory_it_asks_for(db: holotype.Database)
         knowledge.ask(db, "What does UA123 cost?", model=Roles(reasoner=lambda _: "$450 [nobody]"))
 
 
+def test_a_finding_that_is_learned_twice_is_known(db: holotype.Database) -> None:
+    finding = [("UA123 is the flight at $450.", [holotype.Pointer("t1", quote="UA123 price=$450")])]
+    assert [learned.op for _ in range(3) for learned in knowledge.learn(db, finding)] == ["add", "skip", "skip"]
+
+
+def test_what_an_integrator_draws_is_learned(db: holotype.Database) -> None:
+    with db.begin() as tx:
+        tx.record("The ferry leaves at nine from pier 4.", episode="chat", speaker="Ann")
+        tx.query("close episode 'chat'; remember summary 'A ferry leaves.' from page 'chat/p1'")
+    drawn = [("The ferry leaves from pier 4.", "from pier 4"), ("It is blue.", "it is blue")]
+    model = Roles(router=lambda _: "R", integrator=lambda _: drawn)
+    answer = knowledge.routed(db, "Which pier does the ferry leave from?", model=model, episode="chat")
+    assert answer.escalation is not None
+    assert [fact["quote"] for fact in answer.escalation["facts"]] == ["from pier 4"]
+    assert "it is blue" in answer.escalation["failures"][0].lower()
+    assert [learned.op for learned in knowledge.learn(db, answer)] == ["update"]
+    assert [learned.op for learned in knowledge.learn(db, answer)] == ["skip"]
+
+
 def test_findings_are_written_back(db: holotype.Database) -> None:
     finding = [("UA123 costs $450 in economy.", [holotype.Pointer("t1", quote="price=$450")])]
     assert [learned.op for learned in knowledge.learn(db, finding)] == ["update"]
@@ -175,7 +194,7 @@ def test_training_data_is_exported(db: holotype.Database) -> None:
     assert answer.receipt == "rc-1"
     assert training.export(db, "router") == [], "nobody labelled it"
     assert training.export(db, "triplets")[0]["query"]["text"] == "UA123 costs $450"
-    with pytest.raises(holotype.InputError, match="triplets, router or rollouts"):
+    with pytest.raises(holotype.InputError, match="triplets, router, controller or rollouts"):
         training.export(db, "poems")
 
 
@@ -183,6 +202,7 @@ CASES = sorted(Path(__file__).parent.parent.joinpath("examples", "papers").glob(
 SAYS = {
     "helm_case_1": ["call again: ('search_flights', 1)", "now: UA123 price=$450 | book it: False | citations: valid"],
     "helm_case_2": ["missing cite: The script processed 5000 records.", "Processed 1000 records", "'failed': 1"],
+    "tiermem_case_1": ["first escalate", "facts: ['Tim has read Little Women.']", "learned: ['add']", "again answer"],
     "tiermem_case_2": ["auto answer", "always escalate"],
     "plugmem_table_9": ["3 weddings this year: ", "[s24]", "[s6]", "[s11]", "episodic | "],
     "himpo_table_4": ["drop_localisation", "credit of the last write: ["],
