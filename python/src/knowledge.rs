@@ -9,7 +9,7 @@ use crate::roles::{RoleSet, filling};
 use crate::texts::Text;
 use crate::values::{member, micros, text_of, whole};
 use crate::vectors::vector;
-use holotype::interchange::{export_rollouts, export_routes, export_triplets};
+use holotype::interchange::{export_decisions, export_rollouts, export_routes, export_triplets};
 use holotype::query::EscalateMode;
 use holotype::router::{LinearRouter, Router};
 use holotype::structure::{self as structuring, Trajectory};
@@ -307,13 +307,14 @@ pub(crate) fn training(py: Python<'_>, database: &Database, kind: Text) -> PyRes
     let written = py.detach(|| match kind.0.as_str() {
         "triplets" => export_triplets(&snapshot, &mut out).map(|_| true),
         "router" => export_routes(&snapshot, &mut out).map(|_| true),
+        "controller" => export_decisions(&snapshot, &mut out).map(|_| true),
         "rollouts" => export_rollouts(&snapshot, &mut out, &holotype::credit::CreditOptions::default()).map(|_| true),
         _ => Ok(false),
     });
     match written {
         Err(error) => Err(errors::raise(py, &error, None)),
         Ok(false) => {
-            let hint = "give triplets, router or rollouts";
+            let hint = "give triplets, router, controller or rollouts";
             Err(errors::invalid(py, "bad-kind", &format!("there is no training data {:?}", kind.0), hint))
         }
         Ok(true) => Ok(String::from_utf8_lossy(&out).into_owned()),

@@ -49,6 +49,14 @@ pub(crate) fn nearest_recalls(
     Ok(known)
 }
 
+/// The items of a layer that share most words with a text, best first.
+pub(crate) fn sharing_words(snapshot: &Snapshot, layer: Layer, text: &str, most: usize) -> Result<Vec<ItemId>> {
+    let indexes = WordIndexes::of(snapshot)?;
+    let words = indexes.ask(Some(text));
+    let Some(scorer) = words.of(layer)? else { return Ok(Vec::new()) };
+    Ok(scorer.top(None, most)?.into_iter().map(|hit| ItemId(hit.id)).collect())
+}
+
 /// The analyser of the database.
 pub(crate) fn analyzer(snapshot: &Snapshot) -> Result<Analyzer> {
     Ok(WordIndexes::of(snapshot)?.analyzer())

@@ -47,9 +47,12 @@ mod report;
 mod routing;
 mod scan;
 
+use crate::model::item::ItemId;
 use crate::read::answer::Table;
 use crate::read::cell::{Cell, round};
 use crate::read::snapshot::Snapshot;
+use crate::records::record::ReceiptRecord;
+use crate::state::reader_position::{Reader, ReaderPosition};
 use crate::{Error, Result};
 use holotype_query::plan::{Audit, Scope};
 use std::collections::BTreeSet;
@@ -121,6 +124,22 @@ impl Snapshot {
         let history = scan::scan(self, (!episodes.is_empty()).then_some(wanted))?;
         report::report(self, &history, &costs_by_episode)
     }
+}
+
+/// True if the answer of a receipt holds a row that was stale, failed or contradicted for its reader.
+///
+/// # Errors
+/// When the state of its commit cannot be read; one that is no longer kept is not risky.
+pub(crate) fn is_risky(snapshot: &Snapshot, receipt: &ReceiptRecord) -> Result<bool> {
+    let past = match snapshot.as_of(receipt.commit) {
+        Err(Error::BeforeHistory { .. }) => return Ok(false),
+        past => past?,
+    };
+    let (episode, version) = (receipt.episode.clone(), receipt.version.clone());
+    let reader = Reader { episode, step: receipt.step, time: receipt.time, version };
+    let position = ReaderPosition::find(&past.state, None, &reader, snapshot.core.now())?;
+    let items: Vec<ItemId> = receipt.rows.iter().map(|row| ItemId(row.item)).collect();
+    Ok(scan::flaws(&past, &position, &items)?.contains(&true))
 }
 
 /// The measures of an audit as a table.

@@ -214,7 +214,7 @@ impl History {
 }
 
 /// Whether a row was stale, failed or contradicted for the reader (HELM A.6).
-fn flaws(past: &Snapshot, position: &ReaderPosition, items: &[ItemId]) -> Result<[bool; 3]> {
+pub(super) fn flaws(past: &Snapshot, position: &ReaderPosition, items: &[ItemId]) -> Result<[bool; 3]> {
     let state = &past.state;
     let window = Window::default_of(state)?;
     let conflicts = Conflicts::new(state, position);
