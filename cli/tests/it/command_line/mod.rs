@@ -16,6 +16,7 @@ mod knowledge;
 mod loops;
 #[cfg(target_os = "linux")]
 mod memory;
+mod models;
 mod newcomer;
 pub(crate) mod program;
 mod proofs;
