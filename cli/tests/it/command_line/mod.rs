@@ -13,6 +13,7 @@ mod importers;
 mod interchange;
 mod judge;
 mod knowledge;
+mod lab;
 mod loops;
 #[cfg(target_os = "linux")]
 mod memory;
