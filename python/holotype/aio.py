@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_create", "rebuild"]
 
 _WAITS_FOR_THE_WRITER = {
-    "query", "script", "recall", "replay", "stats", "verify", "checkpoint", "compact", "backup", "import_file",
+    "query", "script", "recall", "replay", "changed_answers", "blame", "stats", "verify", "checkpoint", "compact", "backup", "import_file",
     "reembed", "wait_for_changes", "record", "load", "recall_many",
 }  # fmt: skip
 
@@ -218,6 +218,8 @@ class Database(_Reading):
     citations = _Mirrored(_database.Database.citations)
     vector = _Mirrored(_database.Database.vector)
     replay = _Mirrored(_database.Database.replay)
+    changed_answers = _Mirrored(_database.Database.changed_answers)
+    blame = _Mirrored(_database.Database.blame)
     compact = _Mirrored(_database.Database.compact)
     refresh = _Mirrored(_database.Database.refresh)
     export = _Mirrored(_database.Database.export)
