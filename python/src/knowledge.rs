@@ -298,6 +298,60 @@ pub(crate) fn summarise(
     Ok((done.written, done.failed))
 }
 
+/// The facts of pages that are due; returns the pages with their numbers of facts, and what was left out.
+#[pyfunction]
+pub(crate) fn extract_pages(
+    py: Python<'_>,
+    database: &Database,
+    roles: &Bound<'_, PyAny>,
+    most: usize,
+) -> PyResult<(Vec<(String, u64)>, Vec<(String, String)>)> {
+    let (roles, handle) = (RoleSet::read(Some(roles))?, database.writable(py)?);
+    let model = role_of(py, roles.as_ref(), Role::PageFacts)?;
+    let embedder = handle.snapshot().space().ok().flatten();
+    let embedder = embedder.and_then(|space| holotype::embed::HashingEmbedder::from_name(&space.model));
+    let done = interrupt::run(py, None, |_| {
+        let embedder = embedder.as_ref().map(|embedder| embedder as &dyn holotype::embed::Embedder);
+        model.extract_pages(&handle, embedder, Durability::Sync, most)
+    })?;
+    Ok((done.written, done.failed))
+}
+
+/// The model that fills a role, or an error that says to give it.
+fn role_of(py: Python<'_>, roles: Option<&RoleSet>, role: Role) -> PyResult<holotype_models::Model> {
+    let missing = || errors::invalid(py, "bad-role", &format!("nothing fills the role {}", role.as_str()), "give it");
+    filling(roles, role).cloned().ok_or_else(missing)
+}
+
+/// An answer to a question from the rows of an answer, with the keys of the rows that it rests on.
+#[pyfunction]
+pub(crate) fn answer_from(
+    py: Python<'_>,
+    answer: &Answer,
+    question: Text,
+    roles: &Bound<'_, PyAny>,
+) -> PyResult<(Option<String>, Vec<String>)> {
+    let roles = RoleSet::read(Some(roles))?;
+    let (model, found) = (role_of(py, roles.as_ref(), Role::Answerer)?, answer.engine());
+    let said = interrupt::run(py, None, |_| Ok(model.answer(&question.0, &found.rows)?))?;
+    Ok((said.text, said.keys))
+}
+
+/// True if an answer says what a right one says.
+#[pyfunction]
+pub(crate) fn judge(
+    py: Python<'_>,
+    question: Text,
+    right: Vec<Text>,
+    answer: Text,
+    roles: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    let roles = RoleSet::read(Some(roles))?;
+    let model = role_of(py, roles.as_ref(), Role::Judge)?;
+    let right: Vec<&str> = right.iter().map(|right| &*right.0).collect();
+    interrupt::run(py, None, |_| Ok(model.judge(&question.0, &right, &answer.0)?))
+}
+
 /// Training data as lines of JSON: `triplets`, `router` or `rollouts`.
 #[pyfunction]
 pub(crate) fn training(py: Python<'_>, database: &Database, kind: Text) -> PyResult<String> {

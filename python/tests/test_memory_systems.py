@@ -198,6 +198,31 @@ def test_training_data_is_exported(db: holotype.Database) -> None:
         training.export(db, "poems")
 
 
+def test_pages_become_facts_and_answers_are_judged(db: holotype.Database, server: Server) -> None:
+    with db.begin() as tx:
+        tx.record("The ferry to Naxos leaves at nine from pier 4.", episode="chat", speaker="Ann")
+        tx.query("close episode 'chat'")
+    drawn = [{"fact": "The ferry leaves from pier 4.", "quote": "from pier 4", "tag": "ferry"},
+             {"fact": "It is blue.", "quote": "it is blue", "tag": None}]
+    written, failed = knowledge.extract_pages(db, Roles(page_facts=lambda _: drawn))
+    assert written == [("chat/p1", 1)] and "It is blue." in failed[0][1]
+    rows = db.query("recall 'Which pier?' through facts 5 limit 1")
+    assert rows[0].text == "The ferry leaves from pier 4." and rows[0].citations[0].verdict == "ok"
+    assert knowledge.extract_pages(db, Roles(page_facts=lambda _: drawn)) == ([], []), "it is due no more"
+
+    def answerer(asked: dict[str, Any]) -> dict[str, Any]:
+        return {"answer": "Pier 4", "keys": [asked["evidence"][0]["key"]]}
+
+    assert knowledge.answer(rows, "Which pier?", model=Roles(answerer=answerer)) == ("Pier 4", [rows[0].key])
+    with pytest.raises(holotype.InputError, match="was not shown"):
+        knowledge.answer(rows, "?", model=Roles(answerer=lambda _: {"answer": "4", "keys": ["nobody"]}))
+    judge = Model(server(lambda *_: '{"correct": true}'), "fake")
+    assert knowledge.judge("Which pier?", ["pier 4"], "It is the fourth.", model=judge)
+    assert judge.usage == {"judge": (1, 10, 2)}
+    with pytest.raises(holotype.InputError, match="nothing fills the role judge"):
+        knowledge.judge("?", ["4"], "5", model=Roles(router=lambda _: "S"))
+
+
 def scripted(system: str, user: str) -> str:
     """The replies of one model in every role that the lines of the documents ask."""
     said = json.loads(user) if user.startswith("{") else {}

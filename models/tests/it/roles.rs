@@ -12,7 +12,7 @@ use holotype::{
     CitedRecall, Created, Durability, Holotype, ItemId, MemoryLoop, Mode, ModeChooser, NewRecall, NewTrace, Operation,
     Options, Pointer, Step,
 };
-use holotype_models::{Model, TokenScorer};
+use holotype_models::{Answered, Model, TokenScorer};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -352,4 +352,29 @@ fn a_passage_is_corrupted_and_a_continuation_scored() {
     let chat = Server::new(|_, _| Act::body(&json!({"choices": [{"text": "x"}]})));
     let error = TokenScorer::new(chat.client(limits()).0).token_log_probs("a", "b").unwrap_err().to_string();
     assert!(error.contains("does the server support `echo`"), "{error}");
+}
+
+#[test]
+fn pages_become_facts_and_answers_are_judged() {
+    let (database, _dir) = database();
+    let story = "record turn 'The ferry leaves from pier 4.' in episode 'e' with key = 't1'; close episode 'e'";
+    database.query(story, &Params::new()).unwrap();
+    let reply = r#"{"facts": [{"fact": "The ferry leaves from pier 4.", "quote": "from pier 4", "tag": "ferry"},
+        {"fact": "It is blue.", "quote": "it is blue", "tag": null}]}"#;
+    let facts = model(&Server::always(reply)).extract_pages(&database, None, Durability::None, 9).unwrap();
+    assert_eq!(facts.written, [("e/p1".to_owned(), 1)]);
+    assert!(facts.failed[0].1.starts_with("It is blue."), "{facts:?}");
+    let garbage = model(&Server::always("no JSON")).extract_pages(&database, None, Durability::None, 9).unwrap();
+    assert_eq!((garbage.written.len(), garbage.failed.len()), (0, 0), "nothing is due");
+
+    let rows = database.snapshot().recall("Which pier?").run().unwrap().rows;
+    let answers = |reply: &'static str| model(&Server::always(reply)).answer("Which pier?", &rows);
+    let said = answers(r#"{"answer": "4", "keys": ["t1"]}"#).unwrap();
+    assert_eq!((said.text.as_deref(), said.keys.len()), (Some("4"), 1));
+    assert_eq!(answers(r#"{"answer": null, "keys": []}"#).unwrap(), Answered::default());
+    for wrong in ["4", r#"{"answer": "4", "keys": ["nobody"]}"#, r#"{"answer": "4"}"#] {
+        assert!(answers(wrong).is_err(), "{wrong}");
+    }
+    let judges = |reply: &'static str| model(&Server::always(reply)).judge("Which pier?", &["4"], "four").ok();
+    assert_eq!((judges(r#"{"correct": true}"#), judges(r#"{"correct": "yes"}"#)), (Some(true), None));
 }
