@@ -1,7 +1,7 @@
 //! `holotype lab tables`: the tables of the four papers, from a database with its receipts and the log of a run.
 //!
-//! The database says what was read, written and routed; the log says what only the run knows: which episodes were solved,
-//! which answers are right, what a step cost ([`log`]). A table for which the log has no line is left out.
+//! The database says what was read, written and routed; the log says what only the run knows: which episodes were
+//! solved, which answers are right, what a step cost ([`log`]). A table for which the log has no line is left out.
 //! [docs/lab.md](../../../docs/lab.md) describes the lines and the columns.
 
 mod log;
@@ -28,7 +28,7 @@ enum Action {
     Tables {
         /// The database of the run
         db: PathBuf,
-        /// What only the run knows, one JSON object a line; `-` is stdin
+        /// The file with what only the run knows, one JSON object a line; `-` is stdin
         #[arg(long, value_name = "LOG")]
         run: PathBuf,
         /// Only these tables, such as helm-1; can be repeated

@@ -38,7 +38,7 @@ impl TokenScorer {
         read(&answer, &text, prompt.len()).map_err(|why| self.client.wrong(PATH, why))
     }
 
-    /// As [`TokenScorer::token_log_probs`] for several prompts with their continuations, [`BATCH`] in a call.
+    /// As [`TokenScorer::token_log_probs`] for several prompts with their continuations, 32 in a call.
     ///
     /// # Errors
     /// As [`TokenScorer::token_log_probs`].

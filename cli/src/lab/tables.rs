@@ -35,6 +35,8 @@ pub(super) const NAMES: [&str; 15] = [
 ];
 
 type Row = Vec<Option<Cell>>;
+/// A measure of Table 4 of HiMPO.
+type Measured = fn(&Deconfounding) -> Option<f64>;
 
 /// Every table that the log has lines for.
 pub(super) fn all(snapshot: &Snapshot, log: &Log) -> Result<Vec<PaperTable>, Failure> {
@@ -364,8 +366,8 @@ fn plugmem(snapshot: &Snapshot, log: &Log, found: &mut Vec<PaperTable>) -> Resul
                 continue;
             }
             let score = |of: &dyn Fn(&str, &[&str]) -> f64| {
-                let one = |entry: &&&Entry| of(entry.text("answer").unwrap_or_default(), &entry.texts("right"));
-                mean(answered.iter().map(|entry| one(&entry)))
+                let one = |entry: &&Entry| of(entry.text("answer").unwrap_or_default(), &entry.texts("right"));
+                mean(answered.iter().map(|entry| one(entry)))
             };
             let exact = score(&|answer, right| f64::from(u8::from(exact_match(answer, right))));
             let cells = [number(exact), number(score(&word_f1))];
@@ -436,7 +438,7 @@ fn himpo(log: &Log, found: &mut Vec<PaperTable>) -> Result<(), Failure> {
     // The memory's credit alone: no retrospective filter, no mask and no smoothing.
     let plain = CreditOptions { gate: false, smoothing: None, success: None, ..CreditOptions::default() };
     let mempo = deconfound(&runs, &board, &ChangeAnswer, &plain)?;
-    let measures: [(&str, fn(&Deconfounding) -> Option<f64>); 5] = [
+    let measures: [(&str, Measured); 5] = [
         ("Faithful-under-bad-tool ratio", |of| of.faithful_under_bad_tool),
         ("Normalized vs. clean control", |of| of.over_clean),
         ("Memory Drop localization hit-rate", |of| of.drop_localisation),

@@ -14,8 +14,8 @@
 //! r_mem = - tokens / 1500 - redundant - risky
 //! ```
 //!
-//! *redundant*: an observation was written of which less than a tenth of the words was new. *risky*: what was read holds
-//! a row that was stale, failed or contradicted for its reader. `r_task` is the caller's, who knows the outcome.
+//! *redundant*: an observation was written of which less than a tenth of the words was new. *risky*: what was read
+//! holds a row that was stale, failed or contradicted for its reader. `r_task` is the caller's, who knows the outcome.
 //!
 //! `request` and `observation` are read from the receipt and the trace that the decision names; what was forgotten is
 //! absent.

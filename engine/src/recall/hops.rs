@@ -17,7 +17,8 @@
 //! first in its hop.
 //!
 //! Invariants: only the `carry` best rows of a hop route; of `limit` rows each hop that ran keeps `keep`, at most
-//! `limit / (hops + 1)`, and the first question the others. Of what the question finds, no more are rows than the stages in front of the group keep.
+//! `limit / (hops + 1)`, and the first question the others; of what the question finds, no more are rows than the
+//! stages in front of the group keep.
 
 use super::candidates::{Candidates, MatchPath};
 use super::context::Context;

@@ -243,7 +243,7 @@ fn keys(snapshot: &Snapshot, items: &[ItemId]) -> Result<String> {
     Ok(keys.join(", "))
 }
 
-/// What changes, as a note.
+/// The change as a note.
 fn told(snapshot: &Snapshot, without: &Counterfactual) -> Result<String> {
     let taken = without.answer.without.join(", ");
     let parts = [("gone", &without.gone), ("new", &without.new)];

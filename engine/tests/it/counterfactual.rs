@@ -7,7 +7,8 @@ use holotype_storage::vfs::SimVfs;
 use std::sync::Arc;
 
 const STORY: &str = "
-    record call 'search(flight UA123): price = $450' in episode 'trip' with key = 't1', tool = 'search', status = success;
+    record call 'search(flight UA123): price = $450' in episode 'trip'
+        with key = 't1', tool = 'search', status = success;
     record turn 'Ann likes to fly with UA123.' in episode 'trip' with key = 't2';
     record call 'The hotel Aria has a blue door.' in episode 'trip' with key = 't3', tool = 'book', status = success;
     remember fact 'UA123 costs 450 dollars.' from 't1' with key = 'r1';
@@ -74,7 +75,7 @@ fn the_last_answers_that_change_are_named() {
     assert_eq!((rows[1][0].as_str(), rows[1][3].as_str()), ("rc-1", "none"));
     assert_eq!(told.notes, ["1 of 2 answers change"]);
     assert_eq!(cells(&table(&database, "replay last 1 without episode 'trip'")).len(), 1);
-    // What forgets or prunes says it ahead.
+    // A forgetting and a pruning say it ahead.
     for statement in ["explain forget 't3' because 'asked'", "explain prune traces to 0"] {
         let notes = table(&database, statement).notes.join("; ");
         assert!(notes.contains("of the last 2 answers with receipts, these change: rc-2"), "{statement}: {notes}");

@@ -104,7 +104,7 @@ fn the_tables_of_the_memory_model_are_those_of_the_code() {
     }
 }
 
-/// What a row of `docs/papers` names as its test, as a path from the root; `None` if there is no such file.
+/// The file of a test that a row of `docs/papers` names; `None` if there is none.
 fn test_file(name: &str) -> Option<PathBuf> {
     let name = name.trim().trim_matches('`');
     let candidates: Vec<String> = match name.split_once('/') {

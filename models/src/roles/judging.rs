@@ -16,9 +16,9 @@ const MOST_FACTS: usize = 20;
 pub struct PageFact {
     /// The fact, as a statement.
     pub fact: String,
-    /// What the page says, to the letter.
+    /// The words of the page, to the letter.
     pub quote: String,
-    /// What it is about.
+    /// Its subject.
     pub tag: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub struct Answered {
     pub keys: Vec<String>,
 }
 
-/// What became of the pages whose facts were asked for.
+/// The outcome of asking for the facts of pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PageFacts {
     /// Pages whose facts are written, each with their number.

@@ -146,9 +146,9 @@ pub struct Audit {
 /// `replay RECEIPT` or `replay last N`, `[without …]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
-    /// What is answered again.
+    /// The answers that are given again.
     pub of: Replayed,
-    /// What is taken away before.
+    /// The items that are taken away before.
     pub without: Option<Without>,
 }
 
@@ -161,7 +161,7 @@ pub enum Replayed {
     Last(Spanned<Arg<u64>>),
 }
 
-/// What a replay takes away.
+/// The items that a replay takes away.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Without {
     /// These items, the traces of a page, or those of an episode.

@@ -15,8 +15,10 @@ fn place() -> Place {
     let place = Place::new();
     place.run(&["create", "memory.holo"]).ok();
     let script = "set audit = reads;
-        record call 'search(flight UA123): price = $280' in episode 'e1' with tool = 'search', step = 1, status = success;
-        record call 'search(flight UA123): price = $450' in episode 'e1' with tool = 'search', step = 2, status = success;
+        record call 'search(flight UA123): price = $280' in episode 'e1'
+            with tool = 'search', step = 1, status = success;
+        record call 'search(flight UA123): price = $450' in episode 'e1'
+            with tool = 'search', step = 2, status = success;
         record turn 'The ferry to Naxos leaves at nine.' in episode 'e2' with step = 1;
         close episode 'e2';
         remember summary 'A ferry leaves.' from page 'e2/p1'";

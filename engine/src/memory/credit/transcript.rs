@@ -6,8 +6,9 @@
 //! <mem>Oslo 1994</mem> … <answer>1994</answer>
 //! ```
 //!
-//! A step begins with `<mem>`; what stands before the first is a step without a memory. Text between the marks is thought
-//! aloud, and joins `<think>`. Answers match as in SQuAD: lower case, without articles, signs and repeated blanks.
+//! A step begins with `<mem>`; what stands before the first is a step without a memory. Text between the marks is
+//! thought aloud, and joins `<think>`. Answers match as in SQuAD: lower case, without articles, signs and repeated
+//! blanks.
 
 use super::run::RunStep;
 use crate::{Error, Result};
@@ -39,7 +40,7 @@ enum Part {
 pub struct Transcript {
     /// The steps.
     pub steps: Vec<RunStep>,
-    /// What it answered, if it did.
+    /// Its answer, if it gave one.
     pub answer: Option<String>,
 }
 

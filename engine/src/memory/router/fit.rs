@@ -264,7 +264,7 @@ mod tests {
             let (mut false_hits, mut answered, mut all) = (0.0, 0.0, 0.0);
             for _ in 0..100 {
                 let labels: Vec<Label> = (0..200).map(|_| label()).collect();
-                let bounded = router.clone().with_bounded_threshold(&labels, bound);
+                let bounded = router.with_bounded_threshold(&labels, bound);
                 for held_out in (0..200).map(|_| label()) {
                     let answers = bounded.estimate(&held_out.signals) >= bounded.threshold;
                     answered += f64::from(u8::from(answers));
@@ -276,6 +276,6 @@ mod tests {
             assert!(false_hits / all <= bound * 1.1, "{bound}: {}", false_hits / all);
             assert!(answered / all > bound, "{bound}: it answers more than it may get wrong: {}", answered / all);
         }
-        assert!(router.clone().with_bounded_threshold(&[], 0.05).threshold > 1.0, "without labels all escalate");
+        assert!(router.with_bounded_threshold(&[], 0.05).threshold > 1.0, "without labels all escalate");
     }
 }

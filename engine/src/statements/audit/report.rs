@@ -16,7 +16,8 @@ const THIRDS: [&str; 3] = ["early", "middle", "late"];
 /// The causes of epistemic errors (HELM 5.2), in the order in which reads are judged.
 const CAUSES: [&str; 3] = ["stale", "failed", "contradicted"];
 const COMPONENTS: [&str; 3] = ["search", "expand", "consolidate"];
-/// The names of paths (HELM A.13), each with the deepest layer and, for traces, whether a recall and a theme stand above.
+/// The names of paths (HELM A.13), each with the deepest layer and, for traces, true where a recall and a theme stand
+/// above.
 const PATHS: [(&str, Layer, bool); 4] = [
     ("full", Layer::Trace, true),
     ("exit_m2", Layer::Recall, false),

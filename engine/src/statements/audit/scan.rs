@@ -28,7 +28,7 @@ pub(super) struct Read {
     pub(super) items: Vec<ItemId>,
     /// Retrieved tokens.
     pub(super) tokens: u64,
-    /// Whether a row was stale, failed or contradicted; `None` if its commit is no longer kept.
+    /// True for each of stale, failed and contradicted that a row was; `None` if its commit is no longer kept.
     pub(super) flaws: Option<[bool; 3]>,
     /// The deepest layer of its rows; `None` without rows.
     pub(super) deepest: Option<Layer>,
@@ -213,7 +213,7 @@ impl History {
     }
 }
 
-/// Whether a row was stale, failed or contradicted for the reader (HELM A.6).
+/// True for each of stale, failed and contradicted that a row was for the reader (HELM A.6).
 pub(super) fn flaws(past: &Snapshot, position: &ReaderPosition, items: &[ItemId]) -> Result<[bool; 3]> {
     let state = &past.state;
     let window = Window::default_of(state)?;
