@@ -156,6 +156,7 @@ class Transaction(_Reading):
     update = _Mirrored(_transaction.Transaction.update)
     mark = _Mirrored(_transaction.Transaction.mark)
     mark_utility = _Mirrored(_transaction.Transaction.mark_utility)
+    mark_credit = _Mirrored(_transaction.Transaction.mark_credit)
     retract = _Mirrored(_transaction.Transaction.retract)
     link = _Mirrored(_transaction.Transaction.link)
     unlink = _Mirrored(_transaction.Transaction.unlink)

@@ -24,6 +24,8 @@ use pyo3::types::{PyDict, PyList};
 
 /// Written keys, and failed ones with the reason.
 type KeysAndPairs = (Vec<String>, Vec<(String, String)>);
+/// Pages with their numbers of facts, and what failed with the reasons.
+type PagesAndFailures = (Vec<(String, u64)>, Vec<(String, String)>);
 
 /// A step of a trajectory.
 fn step(given: &Bound<'_, PyDict>) -> PyResult<structuring::Step> {
@@ -305,7 +307,7 @@ pub(crate) fn extract_pages(
     database: &Database,
     roles: &Bound<'_, PyAny>,
     most: usize,
-) -> PyResult<(Vec<(String, u64)>, Vec<(String, String)>)> {
+) -> PyResult<PagesAndFailures> {
     let (roles, handle) = (RoleSet::read(Some(roles))?, database.writable(py)?);
     let model = role_of(py, roles.as_ref(), Role::PageFacts)?;
     let embedder = handle.snapshot().space().ok().flatten();

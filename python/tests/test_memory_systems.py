@@ -257,7 +257,7 @@ def scripted(system: str, user: str) -> str:
     raise AssertionError(system[:60])
 
 
-DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "python.md"
+DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "models.md"
 MOST_LINES = {"MemoryLoop": 6, "routed": 8, "structure": 8, "replay": 3}
 
 
@@ -265,7 +265,7 @@ MOST_LINES = {"MemoryLoop": 6, "routed": 8, "structure": 8, "replay": 3}
 def test_the_lines_of_the_documents_run_as_they_stand(
     name: str, db: holotype.Database, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    section = DOCUMENT.read_text(encoding="utf-8").split("### In a few lines")[1].split("\n## ")[0]
+    section = DOCUMENT.read_text(encoding="utf-8").split("## In a few lines")[1].split("\n## ")[0]
     blocks = [block.split("```")[0] for block in section.split("```python\n")[1:]]
     lines = next(block for block in blocks if f"{name}(" in block)
     assert sum(bool(line.strip()) for line in lines.splitlines()) <= MOST_LINES[name]
