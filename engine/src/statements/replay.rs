@@ -15,7 +15,6 @@
 
 use super::walk::roots;
 use crate::model::item::{ItemId, Layer};
-use crate::model::plural::counted;
 use crate::read::answer::{Answer, Output, Table};
 use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
@@ -275,7 +274,7 @@ fn last(snapshot: &Snapshot, items: &[ItemId], count: usize) -> Result<Table> {
         ]);
     }
     let changed = answers.iter().filter(|without| without.change != AnswerChange::None).count() as u64;
-    let notes = vec![format!("{changed} of {} change", counted(answers.len() as u64, "answers"))];
+    let notes = vec![format!("answers that change: {changed} of {}", answers.len())];
     let columns = ["receipt", "as_of", "question", "change", "gone", "new"].map(str::to_owned).to_vec();
     Ok(Table { verb: "replay", columns, rows, notes, ..Table::default() })
 }
@@ -310,10 +309,7 @@ pub(super) fn note(snapshot: &Snapshot, items: &[ItemId]) -> Result<Option<Strin
     let changed: Vec<&str> = changed.map(|without| without.receipt.as_str()).collect();
     Ok(match (answers.len(), changed.len()) {
         (0, _) => None,
-        (of, 0) => Some(format!("none of the last {} with receipts changes", counted(of as u64, "answers"))),
-        (of, _) => {
-            let answers = counted(of as u64, "answers");
-            Some(format!("of the last {answers} with receipts, these change: {}", changed.join(", ")))
-        }
+        (of, 0) => Some(format!("none of the newest answers with receipts changes, of {of}")),
+        (of, _) => Some(format!("these of the newest answers with receipts change, of {of}: {}", changed.join(", "))),
     })
 }

@@ -73,12 +73,12 @@ fn the_last_answers_that_change_are_named() {
     assert_eq!(rows.len(), 2);
     assert_eq!((rows[0][0].as_str(), rows[0][4].as_str()), ("rc-2", "t3"));
     assert_eq!((rows[1][0].as_str(), rows[1][3].as_str()), ("rc-1", "none"));
-    assert_eq!(told.notes, ["1 of 2 answers change"]);
+    assert_eq!(told.notes, ["answers that change: 1 of 2"]);
     assert_eq!(cells(&table(&database, "replay last 1 without episode 'trip'")).len(), 1);
     // A forgetting and a pruning say it ahead.
     for statement in ["explain forget 't3' because 'asked'", "explain prune traces to 0"] {
         let notes = table(&database, statement).notes.join("; ");
-        assert!(notes.contains("of the last 2 answers with receipts, these change: rc-2"), "{statement}: {notes}");
+        assert!(notes.contains("these of the newest answers with receipts change, of 2: rc-2"), "{statement}: {notes}");
     }
     let refused = database.query("replay last 2 without each", &Params::new()).unwrap_err().to_string();
     assert!(refused.contains("one answer"), "{refused}");
