@@ -2,8 +2,8 @@
 //!
 //! Every line is printed with its credit appended; its own members stay as they were written. The whole file is read
 //! first, because `beta` (eq. 17) depends on all writes. With `--db`, the item of each write gets the mean of its
-//! smoothed advantage over rollouts as its utility, all in one commit. With `--keep` the rollouts stay in the database,
-//! and the utility is that over all kept ones, so that files may come one after the other.
+//! smoothed advantage over rollouts as its credit, all in one commit. With `--keep` the rollouts stay in the database,
+//! and the credit is that over all kept ones, so that files may come one after the other.
 //!
 //! A line with the tokens of a rollout gets the advantage of each token (eq. 15); after the last line follows the
 //! clipped objective over all of them (eq. 16).
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Args {
     /// One JSON object per memory write, or per reward of a rollout; `-` is stdin
     file: PathBuf,
-    /// Store the mean smoothed advantage of each `item` as its utility
+    /// Store the mean smoothed advantage of each `item` as its credit
     #[arg(long, value_name = "DB")]
     db: Option<PathBuf>,
     /// Keep the rollouts in the database as training data; its utilities are then those over all kept rollouts
@@ -182,19 +182,19 @@ fn member(name: &str, value: f64, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(serde_json::to_writer(out, &value)?)
 }
 
-/// Sets the utility of every item named: the mean over rollouts of its mean smoothed advantage in each. An item that
-/// has this utility already is left alone, so that the command can be run again.
+/// Sets the credit of every item named: the mean over rollouts of its mean smoothed advantage in each. An item that
+/// has this credit already is left alone, so that the command can be run again.
 fn store(db: &Path, lines: &Lines<'_>, credits: &Credits, file: &str) -> Result<(), Failure> {
     let scored = lines.scored().zip(&credits.lines);
     let scored = scored.filter_map(|((line, write), credit)| Some((line.item?, write, credit.write?.smoothed)));
     let database = database::to_write(db)?;
     let mut transaction = database.begin()?;
     let mut changed = 0;
-    for (item, (utility, count)) in mean_credit(scored) {
+    for (item, (mean, count)) in mean_credit(scored) {
         let id = transaction.find(&Target::Key(item.to_owned())).map_err(|error| no_item(error, item, lines, file))?;
         let now = transaction.attributes(id)?;
-        if (now.utility.to_bits(), now.utility_count) != (utility.to_bits(), count) {
-            transaction.mark(id, Mark::Utility(utility, count), None)?;
+        if (now.credit.to_bits(), now.credit_count) != (mean.to_bits(), count) {
+            transaction.mark(id, Mark::Credit(mean, count), None)?;
             changed += 1;
         }
     }
@@ -204,7 +204,7 @@ fn store(db: &Path, lines: &Lines<'_>, credits: &Credits, file: &str) -> Result<
         drop(transaction);
     }
     database::close(database)?;
-    database::note(&format!("the utility of {} changed", counted(changed, "items")));
+    database::note(&format!("the credit of {} changed", counted(changed, "items")));
     Ok(())
 }
 
@@ -216,7 +216,7 @@ fn no_item(error: holotype::Error, item: &str, lines: &Lines<'_>, file: &str) ->
     }
 }
 
-/// Keeps the rollouts that the database does not have, and sets the utility of items over all that it has then.
+/// Keeps the rollouts that the database does not have, and sets the credit of items over all that it has then.
 fn keep(db: &Path, lines: &Lines<'_>, options: &CreditOptions, file: &str) -> Result<(), Failure> {
     let database = database::to_write(db)?;
     let mut transaction = database.begin()?;
@@ -235,7 +235,7 @@ fn keep(db: &Path, lines: &Lines<'_>, options: &CreditOptions, file: &str) -> Re
     }
     database::close(database)?;
     let (kept, changed) = (counted(kept, "rollouts"), counted(changed as u64, "items"));
-    database::note(&format!("{kept} kept; the utility of {changed} changed"));
+    database::note(&format!("{kept} kept; the credit of {changed} changed"));
     Ok(())
 }
 

@@ -60,6 +60,8 @@ enum Training {
     Rollouts,
     /// Labelled decisions of the router with their rewards (TierMem D)
     Router,
+    /// Decisions of the controllers of loops with their memory reward (HELM eq. 2)
+    Controller,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
@@ -113,6 +115,7 @@ fn write(
         }
         Some(Training::Rollouts) => interchange::export_rollouts(snapshot, &mut out, &CreditOptions::default()),
         Some(Training::Router) => interchange::export_routes(snapshot, &mut out),
+        Some(Training::Controller) => interchange::export_decisions(snapshot, &mut out),
         None if args.history => interchange::export_history(snapshot, &mut out, args.vectors.as_deref()),
         None => interchange::export(snapshot, &mut out, args.vectors.as_deref()),
     };

@@ -34,8 +34,12 @@ enum Action {
         #[arg(short, long, value_name = "JUDGE")]
         output: PathBuf,
         /// The estimated sufficiency from which it answers [default: the best by the reward of TierMem D.7]
-        #[arg(long, value_name = "P")]
+        #[arg(long, value_name = "P", conflicts_with = "bound")]
         threshold: Option<f32>,
+        /// Bound the share of questions that a first tier answers which lacks what raw pages have: the threshold is
+        /// set on every other label by conformal risk control, and the router fitted to the others
+        #[arg(long, value_name = "SHARE")]
+        bound: Option<f64>,
     },
     /// Store labels of routed recalls
     Label {
@@ -55,7 +59,7 @@ enum Action {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     match &args.action {
-        Action::Fit { labels, output, threshold } => fit(labels, output, *threshold, format),
+        Action::Fit { labels, output, threshold, bound } => fit(labels, output, *threshold, *bound, format),
         Action::Label { db, labels } => label(db, labels, format),
         Action::Use { db, judge } => use_judge(db, judge),
     }
@@ -74,15 +78,31 @@ fn lines<T>(path: &Path, read: impl Fn(&str) -> Result<T, (usize, String)>) -> R
     Ok(found)
 }
 
-fn fit(labels: &Path, output: &Path, threshold: Option<f32>, format: Format) -> Result<Status, Failure> {
+fn fit(
+    labels: &Path,
+    output: &Path,
+    threshold: Option<f32>,
+    bound: Option<f64>,
+    format: Format,
+) -> Result<Status, Failure> {
+    if bound.is_some_and(|bound| !(0.0..1.0).contains(&bound)) {
+        let hint = "such as 0.05: at most one question in twenty is answered wrongly from the first tier";
+        return Err(Problem::input("usage", "--bound must be from 0 to below 1").hint(hint).into());
+    }
     if threshold.is_some_and(|threshold| !(0.0..=1.0).contains(&threshold)) {
         let hint = "a router answers from the first tier if its estimate reaches the threshold";
         return Err(Problem::input("usage", "--threshold must be from 0 to 1").hint(hint).into());
     }
     let labels: Vec<Label> = lines(labels, |line| Label::from_json(line).map_err(|error| (0, error.to_string())))?;
     let reward = Reward::default();
-    let fitted = LinearRouter::fit(&labels, threshold.unwrap_or(0.5))?;
-    let fitted = if threshold.is_some() { fitted } else { fitted.with_best_threshold(&labels, &reward) };
+    let fitted = match (threshold, bound) {
+        (Some(threshold), _) => LinearRouter::fit(&labels, threshold)?,
+        (None, None) => LinearRouter::fit(&labels, 0.5)?.with_best_threshold(&labels, &reward),
+        (None, Some(bound)) => {
+            let half = |rest: usize| -> Vec<Label> { labels.iter().skip(rest).step_by(2).copied().collect() };
+            LinearRouter::fit(&half(0), 0.5)?.with_bounded_threshold(&half(1), bound)
+        }
+    };
     let score = |router: &LinearRouter| {
         let mut score = Score::default();
         for label in &labels {
@@ -98,7 +118,7 @@ fn fit(labels: &Path, output: &Path, threshold: Option<f32>, format: Format) -> 
     std::fs::write(output, text).map_err(|error| Problem::io(output, "write", &error))?;
     let fact = json!({"labels": labels.len(), "reward": ours.mean_reward(), "r_rate": ours.rate(),
         "recall_at_hard": ours.recall_at_hard(), "built_in_reward": before.mean_reward(),
-        "threshold": fitted.threshold});
+        "threshold": fitted.threshold, "bound": bound});
     let told = format!(
         "fitted to {}: reward {:.3} on them (built-in router {:.3}), {:.0} % escalated, written to {}",
         counted(labels.len() as u64, "labels"),

@@ -13,8 +13,8 @@
 use crate::failure::{Failure, Problem, Status};
 use crate::{database, model};
 use holotype::{
-    Controller, Decision, Durability, EpisodeChange, Generator, HeuristicController, Holotype, LoopMemory, MemoryLoop,
-    NewTrace, Operation, RecallInterface, Step, StepOutcome, StepView,
+    Controller, Durability, EpisodeChange, Generator, HeuristicController, Holotype, LoopMemory, MemoryLoop, NewTrace,
+    Operation, RecallInterface, Step, StepOutcome,
 };
 use holotype_models::Model;
 use serde_json::{Map, Value, json};
@@ -33,21 +33,6 @@ pub(crate) struct Args {
     tokens: u64,
     #[command(flatten)]
     model: model::Args,
-}
-
-/// A controller: a model, or the heuristic schedule.
-enum Controls {
-    Model(Box<Model>),
-    Heuristic(HeuristicController),
-}
-
-impl Controller for Controls {
-    fn decide(&mut self, view: &StepView<'_>) -> holotype::Result<Decision> {
-        match self {
-            Controls::Model(model) => model.decide(view),
-            Controls::Heuristic(heuristic) => heuristic.decide(view),
-        }
-    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
@@ -92,9 +77,9 @@ fn one(
     step: Step,
     memory: LoopMemory,
 ) -> Result<(StepOutcome, LoopMemory), Failure> {
-    let controller = match model {
-        Some(model) => Controls::Model(Box::new(model.clone())),
-        None => Controls::Heuristic(HeuristicController::default()),
+    let controller: Box<dyn Controller> = match model {
+        Some(model) => Box::new(model.clone()),
+        None => Box::new(HeuristicController::default()),
     };
     let interface = RecallInterface::new().in_episode(&args.episode).with_receipts();
     let limits = holotype::HelmLimits { recall_tokens: args.tokens, ..holotype::HelmLimits::default() };

@@ -41,6 +41,7 @@ mod interrupt;
 mod json;
 mod judge;
 mod key;
+mod lab;
 mod limits;
 mod loops;
 mod mcp;
@@ -173,6 +174,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Fit the router of escalations, label its decisions, and have a database use it
     Judge(judge::Args),
+    /// Print the tables of the papers, from a database and the log of a run
+    Lab(lab::Args),
     /// Print statements in canonical form
     Fmt(fmt::Args),
     /// Print a completion script for a shell
@@ -253,6 +256,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Init(args) => init::run(&args, format),
         Command::Doctor(args) => doctor::run(&args, format),
         Command::Judge(args) => judge::run(&args, format),
+        Command::Lab(args) => lab::run(&args, format),
         Command::Fmt(args) => fmt::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),
     }

@@ -6,10 +6,12 @@
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::Screen;
-use crate::{batch, database, limits, params, script};
+use crate::{batch, database, limits, model, params, script};
 use holotype::query::parse;
+use holotype::{HopController, Roles};
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -32,6 +34,10 @@ pub(crate) struct Args {
     vectors: Option<PathBuf>,
     #[command(flatten)]
     limits: limits::Args,
+    /// Of statements that only read: the router, planner, integrator and ranker of `escalate`, and the controller of
+    /// hops
+    #[command(flatten)]
+    model: model::Args,
 }
 
 pub(crate) fn run(args: &Args, format: Option<Format>) -> Result<Status, Failure> {
@@ -51,8 +57,17 @@ pub(crate) fn run(args: &Args, format: Option<Format>) -> Result<Status, Failure
     params::fit(&mut params, &parsed);
 
     let needs = script::Needs::of(&parsed);
+    let model = args.model.open()?;
     let database = script::open_for(&args.db, needs, args.read_only)?;
-    let outputs = script::run(&database, &source, &params, args.limits.limits()?)?;
+    let outputs = match &model {
+        None => script::run(&database, &source, &params, args.limits.limits()?)?,
+        Some(model) => {
+            let roles = Roles::new(model, model).integrator(model).ranker(model);
+            let hops: Arc<dyn HopController> = Arc::new(model.clone());
+            let ran = database.query_with(&source, &params, &args.limits.limits()?, roles, Some(hops));
+            ran.map_err(|error| Problem::of_statement(error, &source, None))?
+        }
+    };
     let mut out = BufWriter::new(io::stdout().lock());
     render::write(&mut out, &outputs, format.unwrap_or_default(), &Screen::stdout())?;
     out.flush()?;

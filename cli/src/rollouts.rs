@@ -8,7 +8,7 @@
 //! RUNS is a file of steps ([`lines`]), `-`, or a database with kept rollouts. Scores are those of the built-in scorer,
 //! or of a policy behind `--model`; `prompts` writes what a policy elsewhere has to score instead.
 
-mod lines;
+pub(crate) mod lines;
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};

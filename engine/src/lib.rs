@@ -114,6 +114,7 @@ pub use statements::consolidate::resolve::{Consolidate, ConsolidateOp, Consolida
 pub use statements::learn::finding::{Learn, LearnOp, LearnRoles, Learned};
 pub use statements::prepared::Prepared;
 pub use statements::prune::budget::{Exceeded, Prune, PruneReason, PruneReport, Pruned, REDUNDANT_ABOVE};
+pub use statements::replay::{AnswerChange, Counterfactual};
 pub use statements::routing::{LearnEvent, RouteEvent, RouteLabel};
 pub use statements::rows::{RowCells, Rows};
 pub use write::bulk::BulkLoad;

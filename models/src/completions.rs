@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 use std::ops::Range;
 
 const PATH: &str = "completions";
+/// Prompts that one call scores.
+const BATCH: usize = 32;
 
 /// A model that scores the tokens of a continuation.
 #[derive(Debug, Clone)]
@@ -32,22 +34,74 @@ impl TokenScorer {
     /// a call fails.
     pub fn token_log_probs(&self, prompt: &str, continuation: &str) -> Result<Vec<f64>, Failure> {
         let text = format!("{prompt}{continuation}");
-        let request = json!({
+        let answer = self.client.call(PATH, &self.request(&json!(text)))?;
+        read(&answer, &text, prompt.len()).map_err(|why| self.client.wrong(PATH, why))
+    }
+
+    /// As [`TokenScorer::token_log_probs`] for several prompts with their continuations, 32 in a call.
+    ///
+    /// # Errors
+    /// As [`TokenScorer::token_log_probs`].
+    pub fn token_log_probs_of_all(&self, pairs: &[(String, &str)]) -> Result<Vec<Vec<f64>>, Failure> {
+        let mut found = Vec::with_capacity(pairs.len());
+        for batch in pairs.chunks(BATCH) {
+            let texts: Vec<String> =
+                batch.iter().map(|(prompt, continuation)| format!("{prompt}{continuation}")).collect();
+            let answer = self.client.call(PATH, &self.request(&json!(texts)))?;
+            // A server that takes one prompt alone is asked for each.
+            let Ok(choices) = in_order(&answer, texts.len()) else {
+                for (prompt, continuation) in batch {
+                    found.push(self.token_log_probs(prompt, continuation)?);
+                }
+                continue;
+            };
+            for ((text, (prompt, _)), choice) in texts.iter().zip(batch).zip(choices) {
+                let one = Map::from_iter([("choices".to_owned(), json!([choice]))]);
+                found.push(read(&one, text, prompt.len()).map_err(|why| self.client.wrong(PATH, why))?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn request(&self, prompt: &Value) -> Value {
+        json!({
             "model": self.client.endpoint().model(),
-            "prompt": text,
+            "prompt": prompt,
             "max_tokens": 1,
             "temperature": 0,
             "echo": true,
             "logprobs": 1,
-        });
-        let answer = self.client.call(PATH, &request)?;
-        read(&answer, &text, prompt.len()).map_err(|why| self.client.wrong(PATH, why))
+        })
     }
+}
+
+/// The choices of an answer in the order of the prompts, one for each.
+fn in_order(answer: &Map<String, Value>, count: usize) -> Result<Vec<&Value>, String> {
+    let choices = answer.get("choices").and_then(Value::as_array).ok_or("has no list `choices`")?;
+    let mut placed: Vec<Option<&Value>> = vec![None; count];
+    for (at, choice) in choices.iter().enumerate() {
+        let index = choice.get("index").map_or(Some(at as u64), Value::as_u64);
+        let place = index.and_then(|index| placed.get_mut(usize::try_from(index).ok()?));
+        let place = place.ok_or_else(|| format!("has a choice with an `index` beyond {count} prompts"))?;
+        if place.replace(choice).is_some() {
+            return Err("has two choices with one `index`".to_owned());
+        }
+    }
+    placed
+        .into_iter()
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("has {} choices for {count} prompts", choices.len()))
 }
 
 impl Scorer for TokenScorer {
     fn log_probs(&self, scoring: &Scoring<'_>, template: &Template) -> holotype::Result<Vec<f64>> {
         Ok(self.token_log_probs(&scoring.prompt(template), scoring.continuation)?)
+    }
+
+    fn log_probs_of_all(&self, scorings: &[Scoring<'_>], template: &Template) -> holotype::Result<Vec<Vec<f64>>> {
+        let pairs: Vec<(String, &str)> =
+            scorings.iter().map(|scoring| (scoring.prompt(template), scoring.continuation)).collect();
+        Ok(self.token_log_probs_of_all(&pairs)?)
     }
 }
 

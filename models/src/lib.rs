@@ -62,4 +62,4 @@ pub use embeddings::Embeddings;
 pub use endpoint::{CallLimits, Endpoint};
 pub use failure::Failure;
 pub use prompts::{Prompt, Prompts, Role};
-pub use roles::{Chat, Finding, Model, Summaries, Usage};
+pub use roles::{Answered, Chat, Finding, Model, PageFact, PageFacts, Summaries, Usage};

@@ -87,6 +87,12 @@ roles! {
     Controller "controller",
     /// A plausible wrong passage (HiMPO D.1).
     Corruptor "corruptor",
+    /// Is an answer right? (TierMem D.3)
+    Judge "judge",
+    /// An answer from evidence (TierMem Figure 10).
+    Answerer "answerer",
+    /// The facts of a page (TierMem Figure 6).
+    PageFacts "page-facts",
 }
 
 /// A prompt.

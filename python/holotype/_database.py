@@ -304,15 +304,44 @@ class Database(Reading):
         """The vector of an item as a numpy array of ``float32``; ``None`` without one."""
         return self._native.snapshot().vector(item)
 
-    def replay(self, receipt: str) -> Answer:
+    def replay(self, receipt: str, *, without: Sequence[str] = ()) -> Answer:
         """The answer of a receipt again, as of its commit; its notes say whether anything differs.
 
         >>> answer = db.recall("UA123", receipt=True)
         >>> db.replay(answer.receipt).notes
         ['the answer of receipt rc-1, byte for byte']
+
+        :param without: keys of items that are taken away before, with what rests on them alone: what the answer would
+            have been. Nothing is written.
+
+        >>> db.replay(answer.receipt, without=["t1"]).notes[0]
+        'without t1 receipt rc-1 has other rows; gone: t1, r1'
         """
-        answer: Answer = self.query("replay $receipt", {"receipt": receipt})
+        params: dict[str, Any] = {"receipt": receipt}
+        answer: Answer = self.query("replay $receipt" + _without(without, params), params)
         return answer
+
+    def changed_answers(self, without: Sequence[str], *, last: int = 20) -> list[dict[str, Any]]:
+        """The newest answers with receipts, and how they change if these items go: ``change`` is ``none``, ``rows``,
+        ``order`` or ``answerable``; ``gone`` and ``new`` are keys.
+
+        >>> _ = db.recall("UA123", receipt=True)
+        >>> [answer["change"] for answer in db.changed_answers(["t1"])]
+        ['answerable']
+        """
+        params: dict[str, Any] = {"last": last}
+        rows: list[dict[str, Any]] = self.query("replay last $last" + _without(without, params), params).to_dicts()
+        return rows
+
+    def blame(self, receipt: str) -> list[dict[str, Any]]:
+        """The sources of the answer of a receipt, each taken away in turn; those first that it changes most with.
+
+        >>> answer = db.recall("UA123", receipt=True)
+        >>> [source["key"] for source in db.blame(answer.receipt)]
+        ['t1']
+        """
+        rows: list[dict[str, Any]] = self.query("replay $receipt without each", {"receipt": receipt}).to_dicts()
+        return rows
 
     def __contains__(self, item: str | int) -> bool:
         return self.get(item) is not None
@@ -434,3 +463,10 @@ class Database(Reading):
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"commit {self.head().commit}"
         return f"<holotype.Database {self.path!r}, {state}>"
+
+
+def _without(items: Sequence[str], params: dict[str, Any]) -> str:
+    """The clause `without` of a replay, whose items become parameters."""
+    for at, item in enumerate(items):
+        params[f"without{at}"] = item
+    return " without " + ", ".join(f"$without{at}" for at in range(len(items))) if items else ""

@@ -272,9 +272,13 @@ class Transaction(Reading):
         """Changes the status of an item: ``success``, ``failed`` or ``unknown``. What rests on it is weakened."""
         self._native.mark(item, status, because)
 
-    def mark_utility(self, item: str | int, utility: float, *, rollouts: int = 1) -> None:
-        """Changes the utility of an item, the mean of its credit over so many rollouts."""
-        self._native.mark_utility(item, utility, rollouts)
+    def mark_utility(self, item: str | int, utility: float, *, reports: int = 1) -> None:
+        """Changes the utility of an item, the mean of so many reported rewards."""
+        self._native.mark_utility(item, utility, reports)
+
+    def mark_credit(self, item: str | int, credit: float, *, rollouts: int = 1) -> None:
+        """Changes the credit of an item, the mean over so many rollouts (HiMPO)."""
+        self._native.mark_credit(item, credit, rollouts)
 
     def retract(self, item: str | int, *, because: str | None = None) -> None:
         """Takes an item out of use. It stays in the log; :meth:`forget` erases."""

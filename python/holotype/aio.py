@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_create", "rebuild"]
 
 _WAITS_FOR_THE_WRITER = {
-    "query", "script", "recall", "replay", "stats", "verify", "checkpoint", "compact", "backup", "import_file",
+    "query", "script", "recall", "replay", "changed_answers", "blame", "stats", "verify", "checkpoint", "compact", "backup", "import_file",
     "reembed", "wait_for_changes", "record", "load", "recall_many",
 }  # fmt: skip
 
@@ -156,6 +156,7 @@ class Transaction(_Reading):
     update = _Mirrored(_transaction.Transaction.update)
     mark = _Mirrored(_transaction.Transaction.mark)
     mark_utility = _Mirrored(_transaction.Transaction.mark_utility)
+    mark_credit = _Mirrored(_transaction.Transaction.mark_credit)
     retract = _Mirrored(_transaction.Transaction.retract)
     link = _Mirrored(_transaction.Transaction.link)
     unlink = _Mirrored(_transaction.Transaction.unlink)
@@ -218,6 +219,8 @@ class Database(_Reading):
     citations = _Mirrored(_database.Database.citations)
     vector = _Mirrored(_database.Database.vector)
     replay = _Mirrored(_database.Database.replay)
+    changed_answers = _Mirrored(_database.Database.changed_answers)
+    blame = _Mirrored(_database.Database.blame)
     compact = _Mirrored(_database.Database.compact)
     refresh = _Mirrored(_database.Database.refresh)
     export = _Mirrored(_database.Database.export)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ._database import Database
     from ._native import Answer
 
-__all__ = ["Created", "Epoch", "Guidance", "Learned", "ask", "choose_mode", "guidance", "learn", "routed", "structure",
-           "summarise"]
+__all__ = ["Created", "Epoch", "Guidance", "Learned", "answer", "ask", "choose_mode", "extract_pages", "guidance",
+           "judge", "learn", "routed", "structure", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,23 @@ def learn(
 def summarise(db: Database, model: Fills, *, most: int = 100) -> tuple[list[str], list[tuple[str, str]]]:
     """Summarises the pages that are due (TierMem B.3): their keys, and those that failed with the reasons."""
     return _native.summarise(db._native, native(model), most)
+
+
+def extract_pages(db: Database, model: Fills, *, most: int = 100) -> tuple[list[tuple[str, int]], list[tuple[str, str]]]:
+    """Writes the facts of pages that are due, each with what the page says (TierMem Figure 6): the pages with their
+    numbers of facts, and what was left out with the reasons."""
+    return _native.extract_pages(db._native, native(model), most)
+
+
+def answer(rows: Any, question: str, *, model: Fills) -> tuple[str | None, list[str]]:
+    """The model's answer to a question from the rows of an answer (TierMem Figure 10), ``None`` where they do not say
+    it, and the keys of the rows that it rests on."""
+    return _native.answer_from(rows, question, native(model))
+
+
+def judge(question: str, right: Sequence[str], answer: str, *, model: Fills) -> bool:
+    """True if an answer says what one of the right ones says (TierMem D.3)."""
+    return _native.judge(question, list(right), answer, native(model))
 
 
 @dataclass

@@ -82,6 +82,9 @@ class Roles:
     ``reasoner``       the guidance, with keys of rows in square brackets
     ``generator``      a ``<memory>`` block; its input is the prompt, a ``str``
     ``controller``     the operations of the step: ``["READ", "WRITE"]``
+    ``page_facts``     dicts of ``fact``, ``quote`` and ``tag``
+    ``answerer``       a dict of ``answer`` and ``keys``
+    ``judge``          ``True`` or ``False``: is the answer right?
     =================  ===========================================================================
     """
 
@@ -103,6 +106,9 @@ class Roles:
         reasoner: Role | None = None,
         generator: Role | None = None,
         controller: Role | None = None,
+        page_facts: Role | None = None,
+        answerer: Role | None = None,
+        judge: Role | None = None,
     ) -> None:
         named = {
             "router": router,
@@ -122,6 +128,9 @@ class Roles:
             "reasoner-procedural": reasoner,
             "generator": generator,
             "controller": controller,
+            "page-facts": page_facts,
+            "answerer": answerer,
+            "judge": judge,
         }
         self._functions = {name: function for name, function in named.items() if function is not None}
 
@@ -222,4 +231,6 @@ _FULL: dict[str, Callable[[Any], Any]] = {
     "reasoner-semantic": _under("Information"),
     "reasoner-procedural": _under("Final Information"),
     "controller": _listed("operations"),
+    "page-facts": _listed("facts"),
+    "judge": lambda reply: {"correct": reply} if isinstance(reply, bool) else reply,
 }

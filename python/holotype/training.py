@@ -121,7 +121,8 @@ def density(
 
 
 def export(db: Database, kind: str) -> list[dict[str, Any]]:
-    """Training data: ``triplets`` (HELM A.16), ``router`` (TierMem D) or ``rollouts`` (HiMPO)."""
+    """Training data: ``triplets`` (HELM A.16), ``controller`` (HELM eq. 2), ``router`` (TierMem D) or ``rollouts``
+    (HiMPO)."""
     return [json.loads(line) for line in _native.training(db._native, kind).splitlines()]
 
 

@@ -12,10 +12,10 @@ use crate::roles::{RoleSet, filling};
 use crate::texts::Text;
 use crate::values::{member, micros, text_of, whole};
 use holotype::{
-    CitedMemory, CitedRecall, Controller, Decision, Generator, HelmLimits, HeuristicController, LoopMemory, MemoryLoop,
-    Operation, Reader, RecallInterface, RecallMode, Step, StepOutcome, StepView,
+    CitedMemory, CitedRecall, Controller, Generator, HelmLimits, HeuristicController, LoopMemory, MemoryLoop,
+    Operation, Reader, RecallInterface, RecallMode, Step, StepOutcome,
 };
-use holotype_models::{Model, Role};
+use holotype_models::Role;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::sync::{Mutex, PoisonError};
@@ -160,21 +160,6 @@ fn memory_dict<'py>(py: Python<'py>, memory: CitedMemory) -> PyResult<Bound<'py,
     Ok(dict)
 }
 
-/// A controller: a model, or the heuristic schedule.
-enum Controls {
-    Model(Box<Model>),
-    Heuristic(HeuristicController),
-}
-
-impl Controller for Controls {
-    fn decide(&mut self, view: &StepView<'_>) -> holotype::Result<Decision> {
-        match self {
-            Controls::Model(model) => model.decide(view),
-            Controls::Heuristic(heuristic) => heuristic.decide(view),
-        }
-    }
-}
-
 /// The parts of a loop over an episode, and its state.
 #[pyclass(frozen, module = "holotype._native")]
 pub(crate) struct Loop {
@@ -241,9 +226,9 @@ impl Loop {
         };
         let outcome = interrupt::run(py, None, |_| {
             let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-            let controller = match filling(self.roles.as_ref(), Role::Controller) {
-                Some(model) => Controls::Model(Box::new(model.clone())),
-                None => Controls::Heuristic(HeuristicController { consolidate_every: self.consolidate_every }),
+            let controller: Box<dyn Controller> = match filling(self.roles.as_ref(), Role::Controller) {
+                Some(model) => Box::new(model.clone()),
+                None => Box::new(HeuristicController { consolidate_every: self.consolidate_every }),
             };
             let mut generator = filling(self.roles.as_ref(), Role::Generator).cloned();
             let interface = self.asking.interface().in_episode(self.episode.clone()).with_receipts();

@@ -14,7 +14,7 @@ use holotype::{Fields, ItemId, Source, Status};
 use pyo3::exceptions::{PyIndexError, PyNotImplementedError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyTuple};
 use std::sync::Arc;
 
 /// The answer to a recall: rows, best first, each with its evidence.
@@ -264,7 +264,8 @@ impl Answer {
         Ok(Some(dict))
     }
 
-    /// The record of `escalate`: `router`, `rounds` and `pages`, as in JSON; `None` without that clause.
+    /// The record of `escalate`: `router`, `rounds`, `pages`, and the `facts` and `failures` of roles, as in JSON;
+    /// `None` without that clause.
     #[getter]
     fn escalation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         if self.inner.escalation.is_none() && self.json.is_none() {
@@ -274,6 +275,12 @@ impl Answer {
         let dict = PyDict::new(py);
         for name in ["router", "rounds", "pages"] {
             dict.set_item(name, json.get_item(name)?)?;
+        }
+        for name in ["facts", "failures"] {
+            // JSON leaves an empty list out.
+            let list = json.call_method1("get", (name,))?;
+            let list = if list.is_none() { PyList::empty(py).into_any() } else { list };
+            dict.set_item(name, list)?;
         }
         Ok(Some(dict))
     }

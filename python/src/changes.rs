@@ -73,8 +73,12 @@ fn given<'py>(py: Python<'py>, change: CommittedChange) -> PyResult<Given<'py>> 
         Change::Marked { item, mark, because } => {
             match mark {
                 Mark::Status(status) => details.set_item("status", status.as_str())?,
-                Mark::Utility(utility, rollouts) => {
+                Mark::Utility(utility, reports) => {
                     details.set_item("utility", utility)?;
+                    details.set_item("reports", reports)?;
+                }
+                Mark::Credit(credit, rollouts) => {
+                    details.set_item("credit", credit)?;
                     details.set_item("rollouts", rollouts)?;
                 }
                 Mark::Inactive => details.set_item("active", false)?,

@@ -9,7 +9,7 @@ use crate::roles::{RoleSet, filling};
 use crate::texts::Text;
 use crate::values::{member, micros, text_of, whole};
 use crate::vectors::vector;
-use holotype::interchange::{export_rollouts, export_routes, export_triplets};
+use holotype::interchange::{export_decisions, export_rollouts, export_routes, export_triplets};
 use holotype::query::EscalateMode;
 use holotype::router::{LinearRouter, Router};
 use holotype::structure::{self as structuring, Trajectory};
@@ -24,6 +24,8 @@ use pyo3::types::{PyDict, PyList};
 
 /// Written keys, and failed ones with the reason.
 type KeysAndPairs = (Vec<String>, Vec<(String, String)>);
+/// Pages with their numbers of facts, and what failed with the reasons.
+type PagesAndFailures = (Vec<(String, u64)>, Vec<(String, String)>);
 
 /// A step of a trajectory.
 fn step(given: &Bound<'_, PyDict>) -> PyResult<structuring::Step> {
@@ -298,6 +300,60 @@ pub(crate) fn summarise(
     Ok((done.written, done.failed))
 }
 
+/// The facts of pages that are due; returns the pages with their numbers of facts, and what was left out.
+#[pyfunction]
+pub(crate) fn extract_pages(
+    py: Python<'_>,
+    database: &Database,
+    roles: &Bound<'_, PyAny>,
+    most: usize,
+) -> PyResult<PagesAndFailures> {
+    let (roles, handle) = (RoleSet::read(Some(roles))?, database.writable(py)?);
+    let model = role_of(py, roles.as_ref(), Role::PageFacts)?;
+    let embedder = handle.snapshot().space().ok().flatten();
+    let embedder = embedder.and_then(|space| holotype::embed::HashingEmbedder::from_name(&space.model));
+    let done = interrupt::run(py, None, |_| {
+        let embedder = embedder.as_ref().map(|embedder| embedder as &dyn holotype::embed::Embedder);
+        model.extract_pages(&handle, embedder, Durability::Sync, most)
+    })?;
+    Ok((done.written, done.failed))
+}
+
+/// The model that fills a role, or an error that says to give it.
+fn role_of(py: Python<'_>, roles: Option<&RoleSet>, role: Role) -> PyResult<holotype_models::Model> {
+    let missing = || errors::invalid(py, "bad-role", &format!("nothing fills the role {}", role.as_str()), "give it");
+    filling(roles, role).cloned().ok_or_else(missing)
+}
+
+/// An answer to a question from the rows of an answer, with the keys of the rows that it rests on.
+#[pyfunction]
+pub(crate) fn answer_from(
+    py: Python<'_>,
+    answer: &Answer,
+    question: Text,
+    roles: &Bound<'_, PyAny>,
+) -> PyResult<(Option<String>, Vec<String>)> {
+    let roles = RoleSet::read(Some(roles))?;
+    let (model, found) = (role_of(py, roles.as_ref(), Role::Answerer)?, answer.engine());
+    let said = interrupt::run(py, None, |_| Ok(model.answer(&question.0, &found.rows)?))?;
+    Ok((said.text, said.keys))
+}
+
+/// True if an answer says what a right one says.
+#[pyfunction]
+pub(crate) fn judge(
+    py: Python<'_>,
+    question: Text,
+    right: Vec<Text>,
+    answer: Text,
+    roles: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    let roles = RoleSet::read(Some(roles))?;
+    let model = role_of(py, roles.as_ref(), Role::Judge)?;
+    let right: Vec<&str> = right.iter().map(|right| &*right.0).collect();
+    interrupt::run(py, None, |_| Ok(model.judge(&question.0, &right, &answer.0)?))
+}
+
 /// Training data as lines of JSON: `triplets`, `router` or `rollouts`.
 #[pyfunction]
 pub(crate) fn training(py: Python<'_>, database: &Database, kind: Text) -> PyResult<String> {
@@ -307,13 +363,14 @@ pub(crate) fn training(py: Python<'_>, database: &Database, kind: Text) -> PyRes
     let written = py.detach(|| match kind.0.as_str() {
         "triplets" => export_triplets(&snapshot, &mut out).map(|_| true),
         "router" => export_routes(&snapshot, &mut out).map(|_| true),
+        "controller" => export_decisions(&snapshot, &mut out).map(|_| true),
         "rollouts" => export_rollouts(&snapshot, &mut out, &holotype::credit::CreditOptions::default()).map(|_| true),
         _ => Ok(false),
     });
     match written {
         Err(error) => Err(errors::raise(py, &error, None)),
         Ok(false) => {
-            let hint = "give triplets, router or rollouts";
+            let hint = "give triplets, router, controller or rollouts";
             Err(errors::invalid(py, "bad-kind", &format!("there is no training data {:?}", kind.0), hint))
         }
         Ok(true) => Ok(String::from_utf8_lossy(&out).into_owned()),

@@ -70,7 +70,9 @@ mod _native {
     #[pymodule_export]
     use super::embedders::StaticModel;
     #[pymodule_export]
-    use super::knowledge::{choose_mode, guidance, learn, routed, structure, summarise, training};
+    use super::knowledge::{
+        answer_from, choose_mode, extract_pages, guidance, judge, learn, routed, structure, summarise, training,
+    };
     #[pymodule_export]
     use super::line::Line;
     #[pymodule_export]

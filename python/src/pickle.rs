@@ -126,6 +126,7 @@ fn of_rows<'py>(py: Python<'py>, answer: &EngineAnswer, rows: Vec<Bound<'py, PyD
         "returns": &answer.returns,
         "rows": rows,
         "receipt": &answer.receipt,
+        "without": &answer.without,
         "micros": answer.micros,
     }))
 }
@@ -152,6 +153,7 @@ fn answer(state: &Bound<'_, PyDict>) -> PyResult<EngineAnswer> {
         returns: get(state, "returns")?,
         rows: rows.iter().map(row).collect::<PyResult<_>>()?,
         receipt: get(state, "receipt")?,
+        without: get(state, "without")?,
         micros: get(state, "micros")?,
     })
 }

@@ -83,8 +83,12 @@ pub(crate) struct Item {
     support: &'static str,
     /// The least source weight in its lineage.
     trust: f32,
-    /// Its mean credit.
+    /// The mean of the rewards reported of it, and how many there are.
     utility: f32,
+    reports: u32,
+    /// Its mean credit, and of how many rollouts.
+    credit: f32,
+    rollouts: u32,
     /// The number of the item that won the contest against a claim of this one.
     conflict: Option<u32>,
     /// Its length in tokens.
@@ -129,6 +133,9 @@ impl Item {
             support: attributes.support.as_str(),
             trust: attributes.trust,
             utility: attributes.utility,
+            reports: attributes.utility_count,
+            credit: attributes.credit,
+            rollouts: attributes.credit_count,
             conflict: attributes.conflict.map(|item| item.0),
             tokens: attributes.tokens,
             commit: attributes.commit,
@@ -166,6 +173,9 @@ impl Item {
             support: name("support")?,
             trust: get(state, "trust")?,
             utility: get(state, "utility")?,
+            reports: get(state, "reports")?,
+            credit: get(state, "credit")?,
+            rollouts: get(state, "rollouts")?,
             conflict: get(state, "conflict")?,
             tokens: get(state, "tokens")?,
             commit: get(state, "commit")?,
@@ -208,6 +218,9 @@ impl Item {
             "support": self.support,
             "trust": self.trust,
             "utility": self.utility,
+            "reports": self.reports,
+            "credit": self.credit,
+            "rollouts": self.rollouts,
             "conflict": self.conflict,
             "tokens": self.tokens,
             "commit": self.commit,

@@ -127,9 +127,14 @@ impl Transaction {
         self.set_mark(py, item, Mark::Status(parse::<Status>("status", status)?), because)
     }
 
-    /// Changes an item's utility, which is the mean over `rollouts`.
-    fn mark_utility(&self, py: Python<'_>, item: &Bound<'_, PyAny>, utility: f32, rollouts: u32) -> PyResult<()> {
-        self.set_mark(py, item, Mark::Utility(utility, rollouts), None)
+    /// Changes an item's utility, which is the mean of `reports`.
+    fn mark_utility(&self, py: Python<'_>, item: &Bound<'_, PyAny>, utility: f32, reports: u32) -> PyResult<()> {
+        self.set_mark(py, item, Mark::Utility(utility, reports), None)
+    }
+
+    /// Changes an item's credit, which is the mean over `rollouts`.
+    fn mark_credit(&self, py: Python<'_>, item: &Bound<'_, PyAny>, credit: f32, rollouts: u32) -> PyResult<()> {
+        self.set_mark(py, item, Mark::Credit(credit, rollouts), None)
     }
 
     /// Takes an item out of use.

@@ -19,7 +19,7 @@ def test_changes_say_what_each_commit_did(db: holotype.Database) -> None:
         tx.set("recency.half-life", "2h")
         tx.mark("t1", "failed", because="withdrawn")
         tx.update("r1", "UA123 costs $460", sources=["t1"])
-        tx.mark_utility("r1", 0.5, rollouts=2)
+        tx.mark_utility("r1", 0.5, reports=2)
         tx.claim("r1", "price", "460")
         tx.cite("r1", holotype.Pointer("t1", quote="UA123"))
         tx.episode("trip-42", open=False)

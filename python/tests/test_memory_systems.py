@@ -145,6 +145,25 @@ def test_a_question_is_answered_by_the_memory_it_asks_for(db: holotype.Database)
         knowledge.ask(db, "What does UA123 cost?", model=Roles(reasoner=lambda _: "$450 [nobody]"))
 
 
+def test_a_finding_that_is_learned_twice_is_known(db: holotype.Database) -> None:
+    finding = [("UA123 is the flight at $450.", [holotype.Pointer("t1", quote="UA123 price=$450")])]
+    assert [learned.op for _ in range(3) for learned in knowledge.learn(db, finding)] == ["add", "skip", "skip"]
+
+
+def test_what_an_integrator_draws_is_learned(db: holotype.Database) -> None:
+    with db.begin() as tx:
+        tx.record("The ferry leaves at nine from pier 4.", episode="chat", speaker="Ann")
+        tx.query("close episode 'chat'; remember summary 'A ferry leaves.' from page 'chat/p1'")
+    drawn = [("The ferry leaves from pier 4.", "from pier 4"), ("It is blue.", "it is blue")]
+    model = Roles(router=lambda _: "R", integrator=lambda _: drawn)
+    answer = knowledge.routed(db, "Which pier does the ferry leave from?", model=model, episode="chat")
+    assert answer.escalation is not None
+    assert [fact["quote"] for fact in answer.escalation["facts"]] == ["from pier 4"]
+    assert "it is blue" in answer.escalation["failures"][0].lower()
+    assert [learned.op for learned in knowledge.learn(db, answer)] == ["update"]
+    assert [learned.op for learned in knowledge.learn(db, answer)] == ["skip"]
+
+
 def test_findings_are_written_back(db: holotype.Database) -> None:
     finding = [("UA123 costs $450 in economy.", [holotype.Pointer("t1", quote="price=$450")])]
     assert [learned.op for learned in knowledge.learn(db, finding)] == ["update"]
@@ -175,17 +194,124 @@ def test_training_data_is_exported(db: holotype.Database) -> None:
     assert answer.receipt == "rc-1"
     assert training.export(db, "router") == [], "nobody labelled it"
     assert training.export(db, "triplets")[0]["query"]["text"] == "UA123 costs $450"
-    with pytest.raises(holotype.InputError, match="triplets, router or rollouts"):
+    with pytest.raises(holotype.InputError, match="triplets, router, controller or rollouts"):
         training.export(db, "poems")
+
+
+def test_pages_become_facts_and_answers_are_judged(db: holotype.Database, server: Server) -> None:
+    with db.begin() as tx:
+        tx.record("The ferry to Naxos leaves at nine from pier 4.", episode="chat", speaker="Ann")
+        tx.query("close episode 'chat'")
+    drawn = [{"fact": "The ferry leaves from pier 4.", "quote": "from pier 4", "tag": "ferry"},
+             {"fact": "It is blue.", "quote": "it is blue", "tag": None}]
+    written, failed = knowledge.extract_pages(db, Roles(page_facts=lambda _: drawn))
+    assert written == [("chat/p1", 1)] and "It is blue." in failed[0][1]
+    rows = db.query("recall 'Which pier?' through facts 5 limit 1")
+    assert rows[0].text == "The ferry leaves from pier 4." and rows[0].citations[0].verdict == "ok"
+    assert knowledge.extract_pages(db, Roles(page_facts=lambda _: drawn)) == ([], []), "it is due no more"
+
+    def answerer(asked: dict[str, Any]) -> dict[str, Any]:
+        return {"answer": "Pier 4", "keys": [asked["evidence"][0]["key"]]}
+
+    assert knowledge.answer(rows, "Which pier?", model=Roles(answerer=answerer)) == ("Pier 4", [rows[0].key])
+    with pytest.raises(holotype.InputError, match="was not shown"):
+        knowledge.answer(rows, "?", model=Roles(answerer=lambda _: {"answer": "4", "keys": ["nobody"]}))
+    judge = Model(server(lambda *_: '{"correct": true}'), "fake")
+    assert knowledge.judge("Which pier?", ["pier 4"], "It is the fourth.", model=judge)
+    assert judge.usage == {"judge": (1, 10, 2)}
+    with pytest.raises(holotype.InputError, match="nothing fills the role judge"):
+        knowledge.judge("?", ["4"], "5", model=Roles(router=lambda _: "S"))
+
+
+def scripted(system: str, user: str) -> str:
+    """The replies of one model in every role that the lines of the documents ask."""
+    said = json.loads(user) if user.startswith("{") else {}
+    if "memory operations" in system:
+        return json.dumps({"operations": ["READ", "WRITE"] if said["request"] else ["WRITE"]})
+    if system.startswith("You write the memory"):
+        line = next(line for line in user.splitlines() if line.startswith('- "'))
+        return "<memory>" + line[3:].replace('" [[CITE', " [[CITE") + "</memory>"
+    if system.startswith("You summarise a page"):
+        return '{"summary": "A ferry leaves for Naxos."}'
+    if system.startswith("You decide whether summaries suffice"):
+        return '{"action": "R"}'
+    if system.startswith("You extract from pages"):
+        return '{"findings": [{"fact": "The ferry to Naxos leaves at nine.", "quote": "leaves at nine"}]}'
+    if system.startswith("You plan"):
+        return '{"action": "DONE"}'
+    if system.startswith("You keep a memory free"):
+        return '{"decision": "ADD"}'
+    if system.startswith("You are a strict judge of what a memory keeps"):
+        return '{"keep": true}'
+    if system.startswith("You describe a step"):
+        return '{"state": "at the shop", "subgoal": "find a lamp", "reward": 1.0}'
+    if system.startswith("You extract precise facts"):
+        fact = {"statement": "Lumora sells 40 lamps.", "quote": "sells 40 lamps", "concepts": ["Lumora"]}
+        return json.dumps({"facts": [fact]})
+    if system.startswith("You write down what an agent's work teaches"):
+        return '{"intent": "buy a lamp", "procedure": "Open the lamps, then sort them.", "return_score": 8}'
+    if system.startswith("You choose the memory"):
+        return "### Reasoning\nknowledge\n\n### Memory Type\nsemantic_memory"
+    if "useful for a question" in system:
+        return f"### Reasoning\nall\n\n### Information\nForty lamps [{said['information'][0]['key']}]"
+    raise AssertionError(system[:60])
+
+
+DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "models.md"
+MOST_LINES = {"MemoryLoop": 6, "routed": 8, "structure": 8, "replay": 3}
+
+
+@pytest.mark.parametrize("name", MOST_LINES)
+def test_the_lines_of_the_documents_run_as_they_stand(
+    name: str, db: holotype.Database, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    section = DOCUMENT.read_text(encoding="utf-8").split("## In a few lines")[1].split("\n## ")[0]
+    blocks = [block.split("```")[0] for block in section.split("```python\n")[1:]]
+    lines = next(block for block in blocks if f"{name}(" in block)
+    assert sum(bool(line.strip()) for line in lines.splitlines()) <= MOST_LINES[name]
+    with db.begin() as tx:
+        tx.record("The ferry to Naxos leaves at nine from pier 4.", episode="chat", speaker="Ann")
+        tx.query("close episode 'chat'")
+    given = {
+        "db": db,
+        "model": Model(server(scripted), "fake"),
+        "question": "When does the ferry to Naxos leave?",
+        "trajectory": [{"observation": "The shop Lumora sells 40 lamps.", "action": "open lamps"}],
+        "steps": [("UA123 price=$480", None), ("It rains.", "price of UA123")],
+    }
+    exec(compile(lines, str(DOCUMENT), "exec"), given)
+    said = capsys.readouterr().out
+    expected = {
+        "MemoryLoop": ["('READ', 'WRITE')", "UA123 price=$480 [[CITE"],
+        "routed": ["The ferry to Naxos leaves at nine from pier 4."],
+        "structure": ["Forty lamps ["],
+        "replay": ["without t1 receipt rc-1 has other rows", "'change': "],
+    }[name]
+    assert all(part in said for part in expected), said
+    if name == "routed":
+        learned = db.query("recall 'When does the ferry leave?' through facts 5")
+        assert learned[0].text == "The ferry to Naxos leaves at nine."
+
+
+def test_answers_are_taken_apart(db: holotype.Database) -> None:
+    answer = db.recall("UA123", receipt=True)
+    assert answer.receipt is not None
+    without = db.replay(answer.receipt, without=["t1"])
+    assert list(without) == [] and "gone: t1, r1" in without.notes[0]
+    assert [source["key"] for source in db.blame(answer.receipt)] == ["t1"]
+    assert db.changed_answers(["t1"])[0]["receipt"] == answer.receipt
+    with pytest.raises(holotype.errors.Missing, match="rc-9"):
+        db.replay("rc-9", without=["t1"])
 
 
 CASES = sorted(Path(__file__).parent.parent.joinpath("examples", "papers").glob("*.py"))
 SAYS = {
     "helm_case_1": ["call again: ('search_flights', 1)", "now: UA123 price=$450 | book it: False | citations: valid"],
     "helm_case_2": ["missing cite: The script processed 5000 records.", "Processed 1000 records", "'failed': 1"],
+    "tiermem_case_1": ["first escalate", "facts: ['Tim has read Little Women.']", "learned: ['add']", "again answer"],
     "tiermem_case_2": ["auto answer", "always escalate"],
     "plugmem_table_9": ["3 weddings this year: ", "[s24]", "[s6]", "[s11]", "episodic | "],
-    "himpo_table_4": ["drop_localisation", "credit of the last write: ["],
+    "himpo_table_4": ["faithful_under_bad_tool   0.", "concentration             1.000", "credit of the last write: [0."],
 }
 
 

@@ -49,8 +49,14 @@ words! {
         Trust = "trust",
         /// The state of its sources.
         Support = "support",
-        /// The mean credit.
+        /// The mean of the rewards that were reported.
         Utility = "utility",
+        /// The number of reports behind the utility.
+        Reports = "reports",
+        /// The mean credit over rollouts.
+        Credit = "credit",
+        /// The number of rollouts behind the credit.
+        Rollouts = "rollouts",
         /// From 1 to 10, of procedures.
         ReturnScore = "return_score",
         /// The origin of a recall.

@@ -468,6 +468,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "derived-from",
     "desc",
     "due",
+    "each",
     "edges",
     "episode",
     "episodes",
@@ -502,6 +503,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "into",
     "items",
     "keep",
+    "last",
     "learn",
     "lift",
     "like",
@@ -693,8 +695,6 @@ mod tests {
         assert_eq!(Edge::from_word("Derived-From"), Some(Edge::DerivedFrom));
         assert_eq!(Edge::DerivedFrom.to_string(), "derived-from");
         assert_eq!(Noun::from_word("trace"), None);
-        for noun in Noun::ALL {
-            assert_eq!(Noun::from_word(noun.as_str()), Some(*noun));
-        }
+        assert!(Noun::ALL.iter().all(|noun| Noun::from_word(noun.as_str()) == Some(*noun)));
     }
 }

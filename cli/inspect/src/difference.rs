@@ -78,6 +78,7 @@ fn standing(after: &Snapshot, old: &ItemAttributes, new: &ItemAttributes) -> Res
     compare("active", json!(old.active), json!(new.active));
     compare("redacted", json!(old.redacted), json!(new.redacted));
     compare("utility", json!(old.utility), json!(new.utility));
+    compare("credit", json!(old.credit), json!(new.credit));
     let conflict =
         |of: &ItemAttributes| Ok::<Value, crate::Error>(json!(of.conflict.map(|id| after.key_of(id)).transpose()?));
     compare("contradicted by", conflict(old)?, conflict(new)?);

@@ -97,6 +97,7 @@ pub(crate) fn item(snapshot: &Snapshot, id: ItemId) -> Result<Value> {
     set("support", json!(of.support.to_string()));
     set("trust", json!(of.trust));
     set("utility", json!(of.utility));
+    set("credit", json!(of.credit));
     set("tokens", json!(of.tokens));
     set("commit", json!(of.commit));
     set("position", json!(of.lsn));

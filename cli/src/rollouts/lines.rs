@@ -39,7 +39,7 @@ struct Known {
 }
 
 /// The rollouts of a text, by group and name, their steps in order.
-pub(super) fn read(text: &str, file: &str) -> Result<Vec<Rollout>, Problem> {
+pub(crate) fn read(text: &str, file: &str) -> Result<Vec<Rollout>, Problem> {
     let mut known: BTreeMap<(String, String), Known> = BTreeMap::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let number = at + 1;

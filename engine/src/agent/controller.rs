@@ -158,6 +158,12 @@ pub trait Controller {
     fn decide(&mut self, view: &StepView<'_>) -> Result<Decision>;
 }
 
+impl<C: Controller + ?Sized> Controller for Box<C> {
+    fn decide(&mut self, view: &StepView<'_>) -> Result<Decision> {
+        (**self).decide(view)
+    }
+}
+
 /// The heuristic schedule.
 #[derive(Debug, Clone)]
 pub struct HeuristicController {

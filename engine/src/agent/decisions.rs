@@ -104,9 +104,15 @@ impl Snapshot {
     /// # Errors
     /// Errors of reading the log.
     pub fn decisions(&self, episode: &str) -> Result<Vec<Decided>> {
+        let mut decided = self.all_decisions()?;
+        decided.retain(|decided| decided.episode == episode);
+        Ok(decided)
+    }
+
+    /// The decisions of all loops, oldest first.
+    pub(crate) fn all_decisions(&self) -> Result<Vec<Decided>> {
         let events = self.kept_events()?;
-        let decided =
-            events.iter().filter(|(_, tool, _)| tool == DECISION).filter_map(|(.., event)| Decided::from_json(event));
-        Ok(decided.filter(|decided| decided.episode == episode).collect())
+        let decided = events.iter().filter(|(_, tool, _)| tool == DECISION);
+        Ok(decided.filter_map(|(.., event)| Decided::from_json(event)).collect())
     }
 }

@@ -379,7 +379,7 @@ pub struct Claim {
     pub won: Option<String>,
 }
 
-/// A status or utility given afterwards: at least one of the two.
+/// A status, utility or credit given afterwards: at least one of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Mark {
     /// Key of the item.
@@ -388,6 +388,12 @@ pub struct Mark {
     pub status: Option<String>,
     /// Utility.
     pub utility: Option<f32>,
+    /// The number of reports that the utility is the mean of; 1 where it is not given.
+    pub reports: Option<u32>,
+    /// Credit.
+    pub credit: Option<f32>,
+    /// The number of rollouts that the credit is the mean of; 1 where it is not given.
+    pub rollouts: Option<u32>,
     /// The reason.
     pub because: Option<String>,
 }

@@ -28,6 +28,7 @@ pub mod time;
 pub mod vocabulary;
 pub mod writer;
 
+mod controllers;
 mod export;
 mod import;
 mod parse;
@@ -35,6 +36,7 @@ mod rollouts;
 mod routes;
 mod triplets;
 
+pub use controllers::export_decisions;
 pub use export::{ExportReport, export, export_history};
 pub use import::{ImportOptions, ImportReport, LINES_PER_TRANSACTION, import};
 pub use json::{JsonError, JsonText};

@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use member::{
     Member, Parsed, boolean, bounded, double, hash, instant, integer, list, name, object_start, required, return_score,
-    scalar, single, text, unknown, word,
+    scalar, single, small, text, unknown, word,
 };
 
 /// The names that a line may begin with.
@@ -285,11 +285,17 @@ fn mark(p: &mut Parser<'_>) -> Parsed<Mark> {
         "key" => key = Some(name(p, at)?),
         "status" => mark.status = Some(word(p, at, words::STATUSES)?),
         "utility" => mark.utility = Some(single(p, at)?),
+        "reports" => mark.reports = Some(small(p, at)?),
+        "credit" => mark.credit = Some(single(p, at)?),
+        "rollouts" => mark.rollouts = Some(small(p, at)?),
         "because" => mark.because = Some(text(p, at)?),
     });
     mark.key = required(key, start, "mark", "key")?;
-    if mark.status.is_none() && mark.utility.is_none() {
-        return Err(JsonError::new(start, "`mark` needs `status` or `utility`"));
+    if mark.status.is_none() && mark.utility.is_none() && mark.credit.is_none() {
+        return Err(JsonError::new(start, "`mark` needs `status`, `utility` or `credit`"));
+    }
+    if mark.reports.is_some() && mark.utility.is_none() || mark.rollouts.is_some() && mark.credit.is_none() {
+        return Err(JsonError::new(start, "`reports` stands beside `utility`, and `rollouts` beside `credit`"));
     }
     Ok(mark)
 }

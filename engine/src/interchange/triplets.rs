@@ -4,7 +4,8 @@
 //! ```text
 //! {"query":{"key":"r1","layer":"recall","text":"UA123 costs $450"},
 //!  "positives":[{"key":"t9","layer":"trace","text":"UA123 price=$450"}],
-//!  "negatives":[{"key":"t1","layer":"trace","text":"UA123 price=$280","invalid":"conflicted"}]}
+//!  "negatives":[{"key":"t1","layer":"trace","text":"UA123 price=$280","invalid":"conflicted"}],
+//!  "distractors":[{"key":"t5","layer":"trace","text":"UA123 leaves from gate D24"}]}
 //! ```
 //!
 //! Queries are themes and recalls. Positives are hierarchical, along provenance: the recalls of a theme, and the traces
@@ -18,13 +19,15 @@
 //! | `foreign-version` | is of a version that disagrees with the positive's |
 //! | `stale` | is too many steps or days before the positive |
 //!
-//! The first that holds is told. A positive is never a negative of the same line.
+//! The first that holds is told. A positive is never a negative of the same line. `distractors` are valid traces that
+//! share words with the query, claim something else and are neither: what stands around the needle (A.16).
 //!
 //! Invariant: no text of a redacted, inactive or damaged item is written. Cost: all claims once, and the claimants of
 //! each positive's claims for each line.
 
 use crate::model::item::{Attributes, ItemId, Layer, Status, Support};
 use crate::read::snapshot::{Snapshot, is_damage};
+use crate::recall::known;
 use crate::records::tables::ClaimRow;
 use crate::state::conflicts::Conflicts;
 use crate::state::reader_position::{Reader, ReaderPosition, VersionNumber, Window};
@@ -33,6 +36,10 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::path::PathBuf;
+
+/// Distractors of a line, at most, and the traces among which they are looked for.
+const DISTRACTORS: usize = 4;
+const NEAR: usize = 16;
 
 /// Writes the triplets of a database as JSON Lines and gives their number.
 ///
@@ -108,14 +115,34 @@ impl Triplets<'_> {
             self.add_negatives(*id, &mut negatives)?;
         }
         negatives.retain(|id, _| *id != query && !positives.contains(id));
+        let mut topics = BTreeSet::new();
+        for id in positives.iter().chain([&query]) {
+            topics.extend(self.topics(*id)?);
+        }
+        let mut distractors = Vec::new();
+        let text = shown["text"].as_str().unwrap_or_default();
+        for id in known::sharing_words(self.snapshot, Layer::Trace, text, NEAR)? {
+            let is_other = !positives.contains(&id) && !negatives.contains_key(&id);
+            let is_other = is_other && self.topics(id)?.is_disjoint(&topics);
+            if distractors.len() < DISTRACTORS && is_other && is_valid(&self.snapshot.state.attributes(id)?) {
+                distractors.push(id);
+            }
+        }
         let list = |items: Vec<(ItemId, Option<&'static str>)>| -> Result<Vec<Value>> {
             let shown = items.into_iter().map(|(id, invalid)| self.shown(id, invalid));
             Ok(shown.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
         };
         let positives = list(positives.into_iter().map(|id| (id, None)).collect())?;
         let negatives = list(negatives.into_iter().map(|(id, invalid)| (id, Some(invalid))).collect())?;
-        let line = json!({"query": shown, "positives": positives, "negatives": negatives});
+        let distractors = list(distractors.into_iter().map(|id| (id, None)).collect())?;
+        let line = json!({"query": shown, "positives": positives, "negatives": negatives, "distractors": distractors});
         Ok((!positives.is_empty()).then_some(line))
+    }
+
+    /// The topics of the claims of an item.
+    fn topics(&self, id: ItemId) -> Result<BTreeSet<Topic>> {
+        let attributes = self.snapshot.state.attributes(id)?;
+        Ok(self.snapshot.state.claims_of(id)?.iter().map(|claim| topic(claim, &attributes)).collect())
     }
 
     /// Adds the items that make the claims of an item, too, and are of invalid state where that item stands.

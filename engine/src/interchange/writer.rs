@@ -141,6 +141,9 @@ fn members(line: &Line, o: &mut Object<'_>) -> Written {
             o.text("key", Some(&mark.key));
             o.text("status", mark.status.as_ref());
             o.single("utility", mark.utility)?;
+            o.integer("reports", mark.reports.map(u64::from));
+            o.single("credit", mark.credit)?;
+            o.integer("rollouts", mark.rollouts.map(u64::from));
             o.text("because", mark.because.as_ref());
         }
         Line::Deactivate(deactivate) => {

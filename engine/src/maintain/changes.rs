@@ -75,7 +75,7 @@ pub enum Change {
         /// Its kind.
         kind: Kind,
     },
-    /// The status or the utility of an item was marked.
+    /// The status, the utility or the credit of an item was marked.
     Marked {
         /// The item.
         item: ItemId,
@@ -282,6 +282,7 @@ fn mark_of(mark: record::MarkRecord) -> Result<Change> {
         record::Change::Utility(utility, count) => {
             Change::Marked { item, mark: Mark::Utility(utility, count), because }
         }
+        record::Change::Credit(credit, count) => Change::Marked { item, mark: Mark::Credit(credit, count), because },
         record::Change::Active(false) => Change::Retired { item, by: by.map(ItemId), because },
         record::Change::Active(true) => Change::Restored { item, because },
     })

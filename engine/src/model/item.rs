@@ -253,8 +253,11 @@ pub(crate) struct Attributes {
     pub(crate) trust_statuses: u8,
     /// Mean smoothed credit (HiMPO); 0 without credit.
     pub(crate) utility: f32,
-    /// The number of rollouts in the mean `utility`.
+    /// The number of reports in the mean `utility`.
     pub(crate) utility_count: u32,
+    pub(crate) credit: f32,
+    /// The number of rollouts in the mean `credit`.
+    pub(crate) credit_count: u32,
     /// PlugMem's return score of a procedure, 1 to 10.
     pub(crate) return_score: Option<u8>,
     /// Its length in tokens by the estimator of the database.
@@ -310,6 +313,8 @@ impl Attributes {
             trust_statuses: 0,
             utility: 0.0,
             utility_count: 0,
+            credit: 0.0,
+            credit_count: 0,
             return_score: None,
             tokens: 0,
             commit: 0,

@@ -68,6 +68,8 @@ pub struct Answer {
     pub rows: Vec<Row>,
     /// The key of the stored receipt, if one was requested.
     pub receipt: Option<String>,
+    /// The keys of the items that a replay took away.
+    pub without: Vec<String>,
     /// The elapsed time in microseconds.
     pub micros: u64,
 }
@@ -434,6 +436,9 @@ impl Answer {
             object.insert("refresh".into(), json!({"tool": tool, "last_step": last_step}));
         }
         put(&mut object, "receipt", self.receipt.as_deref());
+        if !self.without.is_empty() {
+            object.insert("without".into(), self.without.iter().map(String::as_str).collect());
+        }
         object.insert("micros".into(), self.micros.into());
         object.into()
     }

@@ -282,6 +282,9 @@ impl<'a> Filter<'a> {
             AttributeId::Commit => whole(Column::Commit),
             AttributeId::ReturnScore => whole(Column::ReturnScore),
             AttributeId::Utility => self.select(Column::Utility, &|number| test(&Cell::Number(number))).map(Some),
+            AttributeId::Credit => self.select(Column::Credit, &|number| test(&Cell::Number(number))).map(Some),
+            AttributeId::Reports => whole(Column::Reports),
+            AttributeId::Rollouts => whole(Column::Rollouts),
             AttributeId::Time => self.select(Column::Time, &|micros| test(&Cell::Time(micros as i64))).map(Some),
             AttributeId::Age => {
                 let Some(now) = self.reader_position.reader.time else { return Ok(Some(Bits::new())) };

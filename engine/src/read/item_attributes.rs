@@ -60,8 +60,12 @@ pub struct ItemAttributes {
     pub rests_on_redacted: bool,
     /// Mean smoothed credit (HiMPO); 0 without credit.
     pub utility: f32,
-    /// The number of rollouts in the mean `utility`.
+    /// The number of reports in the mean `utility`.
     pub utility_count: u32,
+    /// The mean credit over rollouts (HiMPO).
+    pub credit: f32,
+    /// The number of rollouts in the mean `credit`.
+    pub credit_count: u32,
     /// PlugMem's return score of a procedure, 1 to 10.
     pub return_score: Option<u8>,
     /// The item that contradicts a claim of this one and is preferred to it.
@@ -119,6 +123,8 @@ impl ItemAttributes {
             rests_on_redacted: stored.trust_statuses & Attributes::TRUST_REDACTED != 0,
             utility: stored.utility,
             utility_count: stored.utility_count,
+            credit: stored.credit,
+            credit_count: stored.credit_count,
             return_score: stored.return_score,
             conflict: state.conflict_of(id)?,
             tokens: stored.tokens,

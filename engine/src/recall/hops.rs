@@ -17,7 +17,8 @@
 //! first in its hop.
 //!
 //! Invariants: only the `carry` best rows of a hop route; of `limit` rows each hop that ran keeps `keep`, at most
-//! `limit / (hops + 1)`, and the first question the others.
+//! `limit / (hops + 1)`, and the first question the others; of what the question finds, no more are rows than the
+//! stages in front of the group keep.
 
 use super::candidates::{Candidates, MatchPath};
 use super::context::Context;
@@ -359,6 +360,14 @@ impl Walk<'_> {
         all.into_iter().map(|scored| scored.id).filter(|id| seen.insert(*id)).collect()
     }
 
+    /// The rows that the stages in front of the group keep together.
+    fn kept_in_front(&self) -> usize {
+        let front = self.plan.stages[..self.group.from].iter().filter(|stage| !stage.is_in(Layer::Theme));
+        let counts =
+            front.map(|stage| stage.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
+        counts.reduce(usize::saturating_add).unwrap_or(usize::MAX)
+    }
+
     /// Begins with the best rows that mention a concept the question names, and lead on to another.
     fn begin(&mut self, runner: &StageRunner<'_, '_>, seeds: &[ItemId]) -> Result<()> {
         let Some(routing) = &runner.routing else { return Ok(()) };
@@ -623,6 +632,9 @@ impl Walk<'_> {
     fn place(&mut self, runner: &mut StageRunner<'_, '_>, kept: Vec<Vec<ItemId>>) -> Result<()> {
         let seeds = self.seeds(runner);
         let mut places = self.rows.saturating_sub(self.keep.saturating_mul(kept.len()));
+        let most = self.kept_in_front();
+        let is_bounded = most < places;
+        places = places.min(most);
         let mut begins = std::mem::take(&mut self.begins);
         begins.truncate(if kept.is_empty() { 0 } else { places });
         let mut filled = self.fill(&seeds, places, begins)?;
@@ -632,11 +644,18 @@ impl Walk<'_> {
             filled = self.fill(order, places, filled)?;
             ends.push(filled.len());
         }
-        filled = self.fill(&seeds, self.rows, filled)?;
+        if is_bounded {
+            for order in &kept {
+                filled = self.fill(order, self.rows, filled)?;
+            }
+        } else {
+            filled = self.fill(&seeds, self.rows, filled)?;
+        }
         ends.push(filled.len());
         let part = |at: usize| ends.iter().filter(|end| **end <= at).count() as u32;
         let place: HashMap<ItemId, u32> = filled.iter().enumerate().map(|(at, id)| (*id, part(at))).collect();
         for ranked in &mut runner.ranked[..self.group.to] {
+            ranked.retain(|scored| !is_bounded || place.contains_key(&scored.id));
             for scored in ranked.iter_mut() {
                 scored.place = place.get(&scored.id).copied().unwrap_or(ends.len() as u32);
             }

@@ -85,6 +85,7 @@ pub(super) fn answer(snapshot: &Snapshot, plan: &Plan, found: Found, started: In
         notes,
         returns: plan.returns.clone(),
         receipt: None,
+        without: Vec::new(),
         rows,
         micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
     })

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! S(item; q) = l_sim * cos(v_q, v) + l_words * w(item; q) + l_time * g(dt)
-//!            + l_status * w(status) + l_src * w(source) + l_util * utility + l_ret * return_score / 10
+//!            + l_status * w(status) + l_src * w(source) + l_util * (utility + credit) + l_ret * return_score / 10
 //!            - l_conf * [a leader contradicts a claim of it]
 //! g(dt) = exp(-ln 2 * dt / half-life),  dt below 0 counts as 0
 //! ```

@@ -210,10 +210,12 @@ pub(crate) struct PointersRecord {
 pub(crate) enum Change {
     /// The status, by its byte.
     Status(u8),
-    /// The utility, and the number of rollouts in its mean.
+    /// The utility, and the number of reports in its mean.
     Utility(f32, u32),
     /// True to activate, false to deactivate.
     Active(bool),
+    /// The credit, and the number of rollouts in its mean.
+    Credit(f32, u32),
 }
 
 /// A change of an item's epistemic state, with its reason.
@@ -322,9 +324,13 @@ pub(crate) struct ReceiptRecord {
     pub(crate) answer: [u8; 32],
 }
 
-/// An audited recall.
+/// An audited recall, with the position of its reader.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ReadRecord {
+    pub(crate) episode: Option<String>,
+    pub(crate) step: Option<u64>,
+    pub(crate) time: Option<i64>,
+    pub(crate) version: Option<String>,
     pub(crate) commit: u64,
     pub(crate) rows: Vec<RowRecord>,
     pub(crate) spans: Vec<[u8; 32]>,

@@ -376,6 +376,10 @@ impl State {
                 attributes.utility = utility;
                 attributes.utility_count = count;
             }
+            Change::Credit(credit, count) => {
+                attributes.credit = credit;
+                attributes.credit_count = count;
+            }
             Change::Active(active) => attributes.active = active,
         }
         self.set_attributes(id, attributes)?;

@@ -10,7 +10,7 @@
 //! 3. Numeric columns are tested as `f64`: steps up to 2^53 and times until the year 2255 are exact. Absent values
 //!    are never tested.
 //!
-//! Cost: reading one item takes 24 array accesses; see `select` for filters.
+//! Cost: reading one item takes 26 array accesses; see `select` for filters.
 
 mod base_sets;
 mod chunk;
@@ -54,6 +54,9 @@ pub(crate) enum Column {
     Step,
     Time,
     Utility,
+    Reports,
+    Credit,
+    Rollouts,
     Commit,
 }
 
@@ -81,6 +84,9 @@ impl Column {
             Column::Step => attributes.step.map(|step| step as f64),
             Column::Time => attributes.time.map(|time| time as f64),
             Column::Utility => Some(f64::from(attributes.utility)),
+            Column::Reports => Some(f64::from(attributes.utility_count)),
+            Column::Credit => Some(f64::from(attributes.credit)),
+            Column::Rollouts => Some(f64::from(attributes.credit_count)),
             Column::Commit => Some(attributes.commit as f64),
         }
     }

@@ -120,6 +120,7 @@ pub(crate) enum PriorValue {
     Support(u8),
     Trust(u8, u8),
     Utility(f32, u32),
+    Credit(f32, u32),
 }
 
 impl PriorValue {
@@ -145,6 +146,8 @@ impl PriorValue {
         note(trust(before) != trust(after), PriorValue::Trust(before.trust_sources, before.trust_statuses));
         let utility = |of: &Attributes| (of.utility.to_bits(), of.utility_count);
         note(utility(before) != utility(after), PriorValue::Utility(before.utility, before.utility_count));
+        let credit = |of: &Attributes| (of.credit.to_bits(), of.credit_count);
+        note(credit(before) != credit(after), PriorValue::Credit(before.credit, before.credit_count));
         found
     }
 
@@ -175,6 +178,7 @@ impl PriorValue {
                 attributes.trust_statuses = statuses | redacted;
             }
             PriorValue::Utility(utility, count) => (attributes.utility, attributes.utility_count) = (utility, count),
+            PriorValue::Credit(credit, count) => (attributes.credit, attributes.credit_count) = (credit, count),
         }
         Ok(())
     }

@@ -164,6 +164,24 @@ impl State {
         Ok(dependents)
     }
 
+    /// The state as it would be with these items retired, and support settled. It is no commit of the log.
+    pub(crate) fn without(&self, items: &[ItemId]) -> Result<State> {
+        let mut state = self.clone();
+        for id in items {
+            let mut attributes = state.attributes(*id)?;
+            if attributes.active {
+                attributes.active = false;
+                state.attributes.set(*id, attributes);
+                state.stale_items.insert(id.0);
+                state.mark_dependents_stale(*id)?;
+            }
+        }
+        state.settle()?;
+        state.before_images = Default::default();
+        state.clear_caches();
+        Ok(state)
+    }
+
     /// Recomputes the derived attributes of all stale items and of their dependents.
     pub(crate) fn settle(&mut self) -> Result<()> {
         self.flush_episode_cache()?;

@@ -1,8 +1,8 @@
 //! `audit`: what was read and written, and how good it was (HELM A.6, A.13), computed from the log.
 //!
 //! Reads are the receipts and, with the setting `audit = reads`, every answer. `scan` goes through the log and judges
-//! each read by the state of its commit, from the position of its reader; `report` computes the measures. A receipt
-//! states the position; a read without one is judged from the newest step that the episode of its first row had.
+//! each read by the state of its commit, from the position of its reader, which both state; `report` computes the
+//! measures.
 //!
 //! Words count from four letters on, and those with a digit. A step is an (episode, step) that a trace has, or that
 //! somebody read at. The measures of a third count the steps of that third of each episode.
@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `epierr_steps` | share of steps with a read that gave a stale, failed or contradicted row |
 //! | `epierr_recalls` | share of such reads |
+//! | `epierr.stale`, `.failed`, `.contradicted` | share of reads with such a row; a read may have several |
 //! | `ctu`, `ctu_per_step` | context tokens of an episode, of a step; without the caller's costs, retrieved ones only |
 //! | `faithfulness` | share of the read sentences with half of their words in a span they cite |
 //! | `coverage` | share of the read items with a citation that resolves; a trace is evidence itself |
@@ -18,8 +19,10 @@
 //! | `r_per_step`, `w_per_step` | reads of a step; items written at it, other than by consolidation |
 //! | `c_per_episode`, `p_per_episode` | transactions of an episode that consolidated, that pruned |
 //! | `early.…`, `middle.…`, `late.…` | the measures above, of the thirds of the episodes |
-//! | `paths.full`, `paths.exit_m2`, `paths.exit_m3` | share of reads that reached traces, ended at recalls, at themes |
-//! | `tokens.full`, `tokens.exit_m2`, `tokens.exit_m3` | retrieved tokens of such a read, mean |
+//! | `paths.full` | share of reads that reached a trace below a recall below a theme |
+//! | `paths.exit_m2`, `paths.exit_m3` | share of reads that ended at recalls, at themes |
+//! | `paths.direct` | share of reads that reached traces alone, without both layers above (ours) |
+//! | `tokens.full`, `tokens.exit_m2`, … | retrieved tokens of such a read, mean |
 //! | `depth.tokens`, `depth.epierr` | correlation (Pearson) of the depth of a read with its tokens, its errors |
 //! | `redundancy` | share of the items with a vector that are in a cluster of near duplicates, cosine over 0.9 (ours) |
 //! | `latency.search.p50`, … | microseconds of `search`, `expand`, `consolidate`; `p50`, `p95`; of the caller's costs |
@@ -44,9 +47,12 @@ mod report;
 mod routing;
 mod scan;
 
+use crate::model::item::ItemId;
 use crate::read::answer::Table;
 use crate::read::cell::{Cell, round};
 use crate::read::snapshot::Snapshot;
+use crate::records::record::ReceiptRecord;
+use crate::state::reader_position::{Reader, ReaderPosition};
 use crate::{Error, Result};
 use holotype_query::plan::{Audit, Scope};
 use std::collections::BTreeSet;
@@ -118,6 +124,22 @@ impl Snapshot {
         let history = scan::scan(self, (!episodes.is_empty()).then_some(wanted))?;
         report::report(self, &history, &costs_by_episode)
     }
+}
+
+/// True if the answer of a receipt holds a row that was stale, failed or contradicted for its reader.
+///
+/// # Errors
+/// When the state of its commit cannot be read; one that is no longer kept is not risky.
+pub(crate) fn is_risky(snapshot: &Snapshot, receipt: &ReceiptRecord) -> Result<bool> {
+    let past = match snapshot.as_of(receipt.commit) {
+        Err(Error::BeforeHistory { .. }) => return Ok(false),
+        past => past?,
+    };
+    let (episode, version) = (receipt.episode.clone(), receipt.version.clone());
+    let reader = Reader { episode, step: receipt.step, time: receipt.time, version };
+    let position = ReaderPosition::find(&past.state, None, &reader, snapshot.core.now())?;
+    let items: Vec<ItemId> = receipt.rows.iter().map(|row| ItemId(row.item)).collect();
+    Ok(scan::flaws(&past, &position, &items)?.contains(&true))
 }
 
 /// The measures of an audit as a table.

@@ -1,8 +1,9 @@
 //! `explain`: the plan of a statement, the steps of running it, or the effect of a write.
 
 use super::listing::explain;
-use super::{read, write};
+use super::{read, replay, write};
 use crate::Result;
+use crate::model::item::ItemId;
 use crate::model::plural::counted;
 use crate::read::answer::{Output, Table};
 use crate::read::cell::Cell;
@@ -60,10 +61,20 @@ fn listed(snapshot: &Snapshot, statement: &Statement) -> Result<Steps> {
 
 /// Runs a write and rolls it back to show its effect.
 pub(super) fn dry_run(transaction: &mut Transaction<'_>, explain: &Explain) -> Result<Table> {
+    let takes = matches!(*explain.statement, Statement::Forget(_) | Statement::Prune(_));
+    let snapshot = takes.then(|| transaction.snapshot()).transpose()?;
     let before = transaction.copy();
     let done = write::run(transaction, &explain.statement);
+    let after = takes.then(|| transaction.snapshot()).transpose()?;
     transaction.restore(before);
     let mut table = done?.unwrap_or_default();
+    if let (Some(before), Some(after)) = (snapshot, after) {
+        let visible = |of: &Snapshot| of.state.attributes.base_sets(of.len()).visible();
+        let gone: Vec<ItemId> = visible(&before)?.and_not(&*visible(&after)?).iter().map(ItemId).collect();
+        if !gone.is_empty() {
+            table.notes.extend(replay::note(&before, &gone)?);
+        }
+    }
     table.verb = "explain";
     table.notes.push("nothing was written".to_owned());
     Ok(table)

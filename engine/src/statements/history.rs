@@ -48,6 +48,7 @@ const OF_ITEMS: &[AttributeId] = &[
     AttributeId::Support,
     AttributeId::Trust,
     AttributeId::Utility,
+    AttributeId::Credit,
     AttributeId::Conflict,
 ];
 
@@ -180,7 +181,7 @@ struct MarkReason {
 impl MarkReasons<'_> {
     /// The reason of the commit's last mark of this attribute.
     fn of(&mut self, item: ItemId, attribute: &str, commit: u64) -> Result<Option<String>> {
-        if !matches!(attribute, "status" | "utility" | "active") {
+        if !matches!(attribute, "status" | "utility" | "credit" | "active") {
             return Ok(None);
         }
         if !self.known.contains_key(&commit) {
@@ -207,6 +208,7 @@ impl MarkReasons<'_> {
                 let attribute = match mark.change {
                     Change::Status(_) => AttributeId::Status.as_str(),
                     Change::Utility(..) => AttributeId::Utility.as_str(),
+                    Change::Credit(..) => AttributeId::Credit.as_str(),
                     Change::Active(_) => AttributeId::Active.as_str(),
                 };
                 marks.push(MarkReason { item: mark.item, attribute, because: mark.because });

@@ -21,6 +21,7 @@ mod merge;
 pub(crate) mod prepared;
 pub(crate) mod prune;
 mod reflect;
+pub(crate) mod replay;
 mod rollouts;
 pub(crate) mod routing;
 pub(crate) mod rows;
@@ -37,6 +38,7 @@ use crate::core::handle::Holotype;
 use crate::options::Durability;
 use crate::read::answer::{Answer, Output, Table};
 use crate::read::cell::Cell;
+use crate::read::controller::HopController;
 use crate::read::limits::{Limits, refill_memory};
 use crate::read::snapshot::Snapshot;
 use crate::recall::batch::{TOGETHER, run_together};
@@ -44,11 +46,11 @@ use crate::recall::{RecallBuilder, Roles};
 use crate::state::settings;
 use crate::statements::prepared::Prepared;
 use crate::statements::rows::Items;
-use crate::write::receipt;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result, recall};
 use holotype_query::Params;
 use holotype_query::plan::{Recall, Statement};
+use std::sync::Arc;
 
 impl Holotype {
     /// Runs a script with its parameters and returns what each statement gave. A script that writes is one transaction,
@@ -197,7 +199,8 @@ impl Holotype {
 
     /// Logs a read of every answer if the setting `audit` asks for it.
     fn audit(&self, snapshot: &Snapshot, outputs: &[Output]) -> Result<()> {
-        let answers: Vec<&Answer> = answers(outputs).collect();
+        // An answer that might have been is no read.
+        let answers: Vec<&Answer> = answers(outputs).filter(|answer| answer.without.is_empty()).collect();
         if answers.is_empty() || settings::value(&snapshot.state, "audit")? != "reads" {
             return Ok(());
         }
@@ -244,6 +247,57 @@ impl Holotype {
             self.log_reads(&[&answer])?;
         }
         Ok(answer)
+    }
+
+    /// Runs a script that only reads, with roles in its recalls: of those with `escalate` the router, the planner and
+    /// the others, and of hops over concepts the controller. Receipts and audits are kept as [`Holotype::ask`] keeps
+    /// them.
+    ///
+    /// # Errors
+    /// As [`Snapshot::query`] and [`Holotype::ask`].
+    pub fn query_with(
+        &self,
+        script: &str,
+        params: &Params,
+        limits: &Limits,
+        roles: Roles<'_>,
+        hops: Option<Arc<dyn HopController>>,
+    ) -> Result<Vec<Output>> {
+        let snapshot = self.snapshot().with_limits(limits);
+        let snapshot = hops.map_or_else(|| snapshot.clone(), |hops| snapshot.with_hop_controller(hops));
+        let is_audited = self.audits_reads()?;
+        let mut outputs = Vec::new();
+        for statement in Prepared::parsed(script)?.bind(&snapshot, params)? {
+            let Statement::Recall(recall) = &statement else {
+                let refused = || Error::Invalid("roles serve statements that read; this one writes".to_owned());
+                outputs.push(read(&snapshot, &statement).map_err(|error| match error {
+                    Error::ReadOnly => refused(),
+                    error => error,
+                })?);
+                continue;
+            };
+            let roles = recall.clauses.escalate.is_some().then_some(roles);
+            let answer = if recall.has_receipt() {
+                let mut transaction = self.begin()?;
+                let answer = transaction.recall_with(recall, roles)?;
+                if is_audited {
+                    transaction.keep_route(&answer)?;
+                }
+                transaction.commit(Durability::Sync)?;
+                answer
+            } else {
+                let answer = match roles {
+                    Some(roles) => recall::run_with_roles(&snapshot.metered(), recall, roles)?,
+                    None => recall::run(&snapshot.metered(), recall)?,
+                };
+                if is_audited {
+                    self.log_reads(&[&answer])?;
+                }
+                answer
+            };
+            outputs.push(Output::Answer(Box::new(answer)));
+        }
+        Ok(self.with_notes_of_opening(outputs))
     }
 
     /// Logs reads in a transaction of their own, without waiting for the sync.
@@ -300,7 +354,7 @@ fn read_unless_cut(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
         Statement::Recall(recall) if recall.has_receipt() => Err(Error::ReadOnly),
         Statement::Recall(recall) => Ok(Output::Answer(Box::new(recall::run(snapshot, recall)?))),
         Statement::Why(why) => recall::why(snapshot, why).map(Output::Table),
-        Statement::Replay(id) => Ok(Output::Answer(Box::new(receipt::replay(snapshot, id)?))),
+        Statement::Replay(replay) => replay::run(snapshot, replay),
         Statement::Find(find) => find::run(snapshot, find).map(Output::Table),
         Statement::Count(count) => count::run(snapshot, count).map(Output::Table),
         Statement::Walk(walk) => walk::run(snapshot, walk).map(Output::Table),

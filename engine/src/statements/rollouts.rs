@@ -1,4 +1,4 @@
-//! Rollouts kept in a database (HiMPO): written, read back, and their credit stored as utility.
+//! Rollouts kept in a database (HiMPO): written, read back, and their credit stored.
 //!
 //! A rollout is an episode of its own with a trace for each step: its text is what the agent saw, the fields `memory`,
 //! `think` and `call` what it wrote, and `rollout` the [record](crate::credit::Rollout) with scores and reward. The
@@ -74,7 +74,7 @@ impl Transaction<'_> {
         self.deactivate(id, None, Some("kept for training".to_owned()))
     }
 
-    /// Sets the utility of every item that a kept rollout names: the mean over rollouts of its mean smoothed credit,
+    /// Sets the credit of every item that a kept rollout names: the mean over rollouts of its mean smoothed credit,
     /// with the number of rollouts. Items that have it already, or no longer exist, are left alone. Returns the changed
     /// ones.
     ///
@@ -95,11 +95,11 @@ impl Transaction<'_> {
             Some((*item, line, credit.write?.smoothed))
         });
         let mut changed = Vec::new();
-        for (item, (utility, count)) in mean_credit(credited) {
+        for (item, (mean, count)) in mean_credit(credited) {
             let Some(id) = self.state()?.item_by_key(item)? else { continue };
             let now = self.attributes(id)?;
-            if (now.utility.to_bits(), now.utility_count) != (utility.to_bits(), count) {
-                self.mark(id, Mark::Utility(utility, count), None)?;
+            if (now.credit.to_bits(), now.credit_count) != (mean.to_bits(), count) {
+                self.mark(id, Mark::Credit(mean, count), None)?;
                 changed.push(id);
             }
         }

@@ -53,7 +53,9 @@ pub(crate) fn receipt(number: u32, recall: &Recall, answer: &Answer) -> ReceiptR
 
 /// A read as the record that audits it.
 pub(crate) fn read(answer: &Answer) -> ReadRecord {
-    ReadRecord { commit: answer.commit, rows: rows(answer), spans: spans(answer), answer: hash_of(answer) }
+    let Reader { episode, step, time, version } = answer.at.clone();
+    let (rows, spans, commit) = (rows(answer), spans(answer), answer.commit);
+    ReadRecord { episode, step, time, version, commit, rows, spans, answer: hash_of(answer) }
 }
 
 fn rows(answer: &Answer) -> Vec<RowRecord> {
@@ -145,7 +147,7 @@ pub(crate) fn words(receipt: &ReceiptRecord) -> Result<Option<String>> {
 }
 
 /// The recall of a receipt, with its reader and its commit.
-fn question(receipt: &ReceiptRecord) -> Result<Recall> {
+pub(crate) fn question(receipt: &ReceiptRecord) -> Result<Recall> {
     let script = parse(&receipt.statement).map_err(Error::Query)?;
     let mut params = Params::new();
     if let Some(vector) = &receipt.vector {

@@ -86,8 +86,10 @@ impl Commit {
 pub enum Mark {
     /// The status: success, failed or unknown.
     Status(Status),
-    /// The utility, and the number of rollouts it averages.
+    /// The utility, and the number of reports it averages.
     Utility(f32, u32),
+    /// The credit, and the number of rollouts it averages.
+    Credit(f32, u32),
     /// Retired (soft delete).
     Inactive,
 }

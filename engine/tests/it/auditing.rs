@@ -194,7 +194,8 @@ fn the_log_says_what_happened() {
             let ended: Vec<&&Answer> = reads.iter().filter(|answer| !answer.rows.is_empty()).collect();
             let full = ended.iter().filter(|answer| answer.rows.iter().any(|row| row.layer == Layer::Trace)).count();
             let expected = (!ended.is_empty()).then(|| full as f64 / ended.len() as f64);
-            assert_eq!(report.get("paths.full"), expected, "{context}");
+            assert_eq!(report.get("paths.direct"), expected, "{context}");
+            assert_eq!(report.get("paths.full"), expected.map(|_| 0.0), "{context}: there are no themes");
             assert_eq!(report.get("latency.search.p95"), Some((steps - 1) as f64), "{context}");
             assert_eq!(report.get("latency.expand.p50"), None);
             for answer in reads {
@@ -227,7 +228,7 @@ fn a_read_is_judged_by_what_was_known_then() {
 }
 
 #[test]
-fn an_audited_read_is_judged_without_a_receipt_and_the_audit_says_so() {
+fn an_audited_read_is_judged_from_where_its_reader_stood() {
     let database = database();
     database
         .query(
@@ -235,12 +236,17 @@ fn an_audited_read_is_judged_without_a_receipt_and_the_audit_says_so() {
             &Params::new(),
         )
         .unwrap();
-    answer(&database, "recall 'price of UA123'");
+    let ask = |at: &str| drop(answer(&database, &format!("recall 'price of UA123' in episode 'e' {at} limit 1")));
+    ask("");
     database.query("record turn 'later' in episode 'e' with step = 500", &Params::new()).unwrap();
-    answer(&database, "recall 'price of UA123' score profile archive limit 1");
+    ask("at step 2");
     let report = database.snapshot().audit(&[], &[]).unwrap();
-    assert_eq!(report.get("epierr_recalls"), Some(0.5), "at step 500 it is stale");
-    assert!(report.notes.iter().any(|note| note.contains("2 are judged from the newest step")), "{:?}", report.notes);
+    assert_eq!(report.get("epierr_recalls"), Some(0.0), "at step 2 it was fresh, whatever the episode has got to");
+    ask("score profile archive");
+    let report = database.snapshot().audit(&[], &[]).unwrap();
+    assert_eq!(report.get("epierr_recalls"), Some(1.0 / 3.0), "at step 500 it is stale");
+    assert_eq!((report.get("epierr.stale"), report.get("epierr.failed")), (Some(1.0 / 3.0), Some(0.0)));
+    assert_eq!(report.get("r_per_step"), Some(1.0), "three reads, and the steps 1, 2 and 500");
     let nothing = database.snapshot().as_of(1).unwrap().audit(&[], &[]).unwrap();
     assert_eq!(nothing.get("epierr_recalls"), None);
     assert!(nothing.notes[0].contains("set audit = reads"), "{:?}", nothing.notes);
@@ -255,6 +261,27 @@ fn costs_must_be_of_known_episodes_and_of_a_step_once() {
     assert!(audit(&[cost("g")]).contains("no episode 'g'"));
     assert!(audit(&[cost("e"), cost("e")]).contains("two costs of step 1 of episode 'e'"));
     assert!(database.snapshot().audit(&["g"], &[]).unwrap_err().to_string().contains("no episode 'g'"));
+}
+
+/// A trace that was found counted as the whole way from themes down, in databases without any.
+#[test]
+fn a_full_path_leads_through_a_theme_and_a_recall() {
+    let database = database();
+    let story = "
+        set audit = reads;
+        record call 'UA123 price=$280' in episode 'e' with key = 't1', tool = 's', step = 1;
+        record call 'The gate is B7' in episode 'e' with key = 't2', tool = 's', step = 2;
+        remember fact 'UA123 costs $280.' from 't1' with key = 'r1';
+        remember concept 'flight prices' from 'r1' with key = 'c1'";
+    database.query(story, &Params::new()).unwrap();
+    for question in ["'UA123 price' through traces 1", "'gate' through traces 1", "'UA123' through facts 1"] {
+        answer(&database, &format!("recall {question}"));
+    }
+    let report = database.snapshot().audit(&[], &[]).unwrap();
+    for path in ["paths.full", "paths.direct", "paths.exit_m2"] {
+        assert_eq!(report.get(path), Some(1.0 / 3.0), "{path}");
+    }
+    assert_eq!(report.get("paths.exit_m3"), Some(0.0));
 }
 
 #[test]

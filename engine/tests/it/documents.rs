@@ -39,6 +39,7 @@ fn links_between_documents_lead_somewhere() {
         "docs/python.md",
         "docs/rust.md",
         "docs/models.md",
+        "docs/lab.md",
         "docs/mcp.md",
     ]) {
         let path = root().join(document);
@@ -101,4 +102,50 @@ fn the_tables_of_the_memory_model_are_those_of_the_code() {
         });
         assert!(described, "docs/memory.md: setting {} with default {}", cell(0), cell(2));
     }
+}
+
+/// The file of a test that a row of `docs/papers` names; `None` if there is none.
+fn test_file(name: &str) -> Option<PathBuf> {
+    let name = name.trim().trim_matches('`');
+    let candidates: Vec<String> = match name.split_once('/') {
+        Some(("it", module)) => {
+            vec![format!("engine/tests/it/{module}.rs"), format!("engine/tests/it/{module}/mod.rs")]
+        }
+        Some(("models", module)) => vec![format!("models/tests/it/{module}.rs")],
+        Some(("cli", module)) => vec![format!("cli/tests/it/command_line/{module}.rs")],
+        _ if name == "models" => vec!["models/tests/it/main.rs".to_owned()],
+        _ if name == "python" => vec!["python/tests/test_memory_systems.py".to_owned()],
+        _ => {
+            let path = name.replace("::", "/");
+            let folders = ["engine/src/", "engine/src/memory/", "models/src/"];
+            let files = |folder: &&str| [format!("{folder}{path}.rs"), format!("{folder}{path}/mod.rs")];
+            folders.iter().flat_map(files).collect()
+        }
+    };
+    candidates.into_iter().map(|path| root().join(path)).find(|path| path.exists())
+}
+
+/// Each mechanism of the papers has a test, or stands there with the reason why it is missing or another.
+#[test]
+fn every_mechanism_of_the_papers_has_a_test_or_a_reason() {
+    let mut rows = 0;
+    for paper in ["helm", "tiermem", "plugmem", "himpo"] {
+        let text = std::fs::read_to_string(root().join(format!("docs/papers/{paper}.md"))).unwrap();
+        let table = text.lines().filter(|line| line.starts_with('|'));
+        for line in table.skip(2) {
+            let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+            let [.., place, test, departure] = cells[..] else { panic!("{paper}: a row of four cells: {line}") };
+            rows += 1;
+            if test == "-" {
+                assert!(departure.len() > 10, "{paper}: neither a test nor a reason: {line}");
+                assert!(place == "-" || departure != "-", "{paper}: {line}");
+                continue;
+            }
+            assert!(place != "-" || departure.len() > 3, "{paper}: a test of nothing: {line}");
+            for name in test.split(", ") {
+                assert!(test_file(name).is_some(), "{paper}: there is no test {name}: {line}");
+            }
+        }
+    }
+    assert!(rows > 90, "{rows} mechanisms");
 }

@@ -185,6 +185,26 @@ fn carry_and_keep_bound_what_hops_do() {
     }
 }
 
+/// Rows of the pool that the stage did not keep filled the answer, though nothing linked them.
+#[test]
+fn only_what_the_stage_in_front_keeps_routes() {
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let mut world = world(&mut transaction);
+    let first = world.fact("Lumora sells the lamp.", &["Lumora"]);
+    let linked = world.fact("Anna founded the company in Oslo.", &["Lumora"]);
+    for place in ["Rome", "Paris", "Bonn"] {
+        world.fact(&format!("The lamp of {place} is old."), &[place]);
+    }
+    transaction.commit(Durability::None).unwrap();
+    let answer = |hops: u32| {
+        let path = format!("through facts 1 -> (concepts 8 -> facts 20) up to {hops} hops carry 1 limit 10");
+        let answer = ask(&database.snapshot(), &format!("recall $q in episode 'world' {path}"), "Lumora lamp");
+        keys(&answer).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(answer(1), [first, linked]);
+}
+
 fn world<'t, 'd>(transaction: &'t mut Transaction<'d>) -> World<'t, 'd> {
     World { transaction, embedder: HashingEmbedder::new(64), concepts: BTreeMap::new(), facts: 0 }
 }

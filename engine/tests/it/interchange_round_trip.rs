@@ -210,6 +210,7 @@ fn step(transaction: &mut Transaction<'_>, number: usize, step: &Step) -> Option
         }
         Step::Mark { item: at, what, because: has_reason } => {
             let mark = match what % 5 {
+                3 if *has_reason => Mark::Credit(f32::from(*what) / 9.0 - 1.0, u32::from(*what) % 3),
                 3 => Mark::Utility(f32::from(*what) / 7.0, u32::from(*what) % 3),
                 4 => Mark::Inactive,
                 _ => Mark::Status(pick(Status::ALL, *what)),
@@ -273,8 +274,6 @@ fn seen(database: &Holotype, id: ItemId) -> String {
     let snapshot = database.snapshot();
     let mut item = snapshot.item(id).unwrap();
     (item.attributes.commit, item.attributes.lsn) = (0, 0);
-    // Lines hold a utility without the number of rollouts it is the mean of.
-    item.attributes.utility_count = 0;
     let edges: Vec<_> = Edge::ALL.iter().map(|edge| snapshot.linked(id, *edge).unwrap()).collect();
     let fields: Vec<_> = item.content.field_names().map(|name| (name, item.content.field_text(name))).collect();
     format!(

@@ -13,6 +13,7 @@ mod cited_recall;
 mod closing;
 mod concurrency;
 mod consolidation;
+mod counterfactual;
 mod crash;
 mod cut_files;
 mod damage;

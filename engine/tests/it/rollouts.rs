@@ -1,4 +1,4 @@
-//! Kept rollouts (HiMPO): read back as written, no memory, their credit as utility, and forgotten as any trace.
+//! Kept rollouts (HiMPO): read back as written, no memory, their credit beside the utility, and forgotten as any trace.
 
 use holotype::answer::Output;
 use holotype::credit::{
@@ -98,7 +98,7 @@ fn rollouts_are_read_back_as_written_and_are_no_memory() {
 }
 
 #[test]
-fn utilities_are_the_credit_over_all_that_was_kept_in_any_order() {
+fn the_credit_of_an_item_is_that_over_all_that_was_kept_in_any_order() {
     let written = rollouts();
     let lines: Vec<Write<'_>> = written.iter().flat_map(Rollout::writes).collect();
     let credits = credit(&lines, &CreditOptions::default()).unwrap();
@@ -118,13 +118,39 @@ fn utilities_are_the_credit_over_all_that_was_kept_in_any_order() {
         let snapshot = database.snapshot();
         for (key, a, b) in expected {
             let attributes = snapshot.get(key).unwrap().unwrap().attributes;
-            assert_eq!((attributes.utility, attributes.utility_count), (((a + b) / 2.0) as f32, 2), "{key}");
+            assert_eq!((attributes.credit, attributes.credit_count), (((a + b) / 2.0) as f32, 2), "{key}");
         }
         // The most useful is found first, and the least useful pruned first.
         let recalled = keys(&database, "recall 'memory' through facts 5 score utility 1 limit 2");
         assert_eq!(recalled, ["good", "poor"]);
         assert_eq!(keys(&database, "prune facts to 1"), ["poor"]);
     }
+}
+
+/// Both stood in one column: the credit of later rollouts overwrote what had been reported, and `decay` retired facts
+/// of which siblings had more credit.
+#[test]
+fn rewards_and_credit_stand_apart() {
+    let database = database();
+    keep(&database, &rollouts()[..2]);
+    database.query("mark 'good' reward 0.25; mark 'good' reward 0.75; mark 'poor' reward 0.5", &Params::new()).unwrap();
+    keep(&database, &rollouts()[2..]);
+    let snapshot = database.snapshot();
+    let of = |key: &str| snapshot.get(key).unwrap().unwrap().attributes;
+    let good = of("good");
+    assert_eq!((good.utility, good.utility_count, good.credit_count), (0.5, 2, 2));
+    assert!(good.credit > 0.0 && of("poor").credit < 0.0);
+    let rows =
+        keys(&database, "find facts where reports > 0 and rollouts = 2 and credit > 0 return key, reports, credit");
+    assert_eq!(rows, ["good"]);
+    assert!(keys(&database, "decay facts half-life 1d below 0.05").is_empty());
+    // They survive an export and an import.
+    let mut out = Vec::new();
+    holotype::interchange::export(&snapshot, &mut out, None).unwrap();
+    let lines = String::from_utf8(out).unwrap();
+    assert!(lines.contains(r#"{"mark":{"key":"good","utility":0.5,"reports":2}}"#), "{lines}");
+    let mark = format!(r#"{{"mark":{{"key":"poor","credit":{},"rollouts":2}}}}"#, of("poor").credit);
+    assert!(lines.contains(&mark), "{lines}");
 }
 
 #[test]

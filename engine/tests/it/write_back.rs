@@ -3,9 +3,12 @@
 
 use crate::random::Random;
 use holotype::answer::{Output, Table};
+use holotype::embed::HashingEmbedder;
 use holotype::query::Params;
 use holotype::write_back::{Decision, FindingFilter, Grounded, Known, MemoryManager};
-use holotype::{Durability, Edge, Error, Holotype, Learn, LearnOp, LearnRoles, Learned, Options, Pointer};
+use holotype::{
+    Durability, Edge, Error, Holotype, Kind, Learn, LearnOp, LearnRoles, Learned, NewRecall, Options, Pointer, Space,
+};
 use holotype_storage::vfs::SimVfs;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -254,4 +257,29 @@ fn a_crash_leaves_all_of_a_write_back_or_nothing() {
             "it can be learned again"
         );
     }
+}
+
+/// The nearest recalls were looked for by vector alone: what was learned before, without one, was added once more.
+#[test]
+fn a_finding_that_is_learned_twice_is_known_the_second_time() {
+    let embedder = HashingEmbedder::new(256);
+    let options = Options::with_space(Space::new(embedder.name(), 256));
+    let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).unwrap();
+    database.query(STORY, &Params::new()).unwrap();
+    let learn = |text: &str, quote: &str| {
+        let finding = Learn::new(text).from(Pointer::to_key("t2").quoting(quote));
+        let mut transaction = database.begin().unwrap();
+        let learned = transaction.learn_by_words(&finding).unwrap();
+        transaction.commit(Durability::None).unwrap();
+        learned.op
+    };
+    for expected in [LearnOp::Add, LearnOp::Skip, LearnOp::Skip] {
+        assert_eq!(learn("Ann's hotel has a blue door.", "it has a blue door"), expected);
+    }
+    // A recall that somebody remembered without a vector is found by its words.
+    let mut transaction = database.begin().unwrap();
+    let fact = NewRecall::new(Kind::Fact, "The hotel of Ann is called Aria.").from(Pointer::to_key("t2"));
+    transaction.remember(fact).unwrap();
+    transaction.commit(Durability::None).unwrap();
+    assert_eq!(learn("Ann's hotel is called Aria.", "hotel is called Aria"), LearnOp::Skip);
 }

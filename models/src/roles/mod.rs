@@ -9,12 +9,14 @@
 
 mod agent;
 mod escalation;
+mod judging;
 mod reading;
 mod structure;
 mod summaries;
 mod write_back;
 
 pub use escalation::Finding;
+pub use judging::{Answered, PageFact, PageFacts};
 pub use summaries::Summaries;
 
 use crate::client::{Client, Said};

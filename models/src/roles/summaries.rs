@@ -43,17 +43,7 @@ impl Model {
         most: usize,
     ) -> Result<Summaries> {
         let mut done = Summaries::default();
-        let mut due = database.snapshot().pages_due()?;
-        let open: Vec<String> = due.iter().filter(|page| page.key.is_none()).map(|page| page.episode.clone()).collect();
-        if !open.is_empty() {
-            let mut transaction = database.begin()?;
-            for episode in open {
-                transaction.episode(&episode, EpisodeChange { open: Some(false), ..EpisodeChange::default() })?;
-            }
-            transaction.commit(durability)?;
-            due = database.snapshot().pages_due()?;
-        }
-        for key in due.into_iter().filter_map(|page| page.key).take(most) {
+        for key in self.due(database, durability)?.into_iter().take(most) {
             let page = database.snapshot().page(&key)?;
             // Bytes that are not those that were written are no ground for a summary.
             if page.verdict != Verdict::Ok {
@@ -82,6 +72,21 @@ impl Model {
             }
         }
         Ok(done)
+    }
+
+    /// The keys of the pages that are due, the oldest first; open pages of episodes that ended are closed before.
+    pub(super) fn due(&self, database: &Holotype, durability: Durability) -> Result<Vec<String>> {
+        let mut due = database.snapshot().pages_due()?;
+        let open: Vec<String> = due.iter().filter(|page| page.key.is_none()).map(|page| page.episode.clone()).collect();
+        if !open.is_empty() {
+            let mut transaction = database.begin()?;
+            for episode in open {
+                transaction.episode(&episode, EpisodeChange { open: Some(false), ..EpisodeChange::default() })?;
+            }
+            transaction.commit(durability)?;
+            due = database.snapshot().pages_due()?;
+        }
+        Ok(due.into_iter().filter_map(|page| page.key).collect())
     }
 }
 

@@ -12,8 +12,8 @@ use holotype::{
     CitedRecall, Created, Durability, Holotype, ItemId, MemoryLoop, Mode, ModeChooser, NewRecall, NewTrace, Operation,
     Options, Pointer, Step,
 };
-use holotype_models::{Model, TokenScorer};
-use serde_json::json;
+use holotype_models::{Answered, Model, TokenScorer};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -292,10 +292,18 @@ fn a_controller_that_fails_is_replaced_for_the_step() {
 /// A server for which each character is a token of log-probability -1, behind which the generated one stands.
 fn scorer() -> Server {
     Server::new(|_, request| {
-        let text = request.body["prompt"].as_str().unwrap().to_owned();
-        let tokens: Vec<String> = text.chars().map(String::from).chain(["!".to_owned()]).collect();
-        let scores: Vec<_> = (0..tokens.len()).map(|at| if at == 0 { json!(null) } else { json!(-1.0) }).collect();
-        Act::body(&json!({"choices": [{"logprobs": {"token_logprobs": scores, "tokens": tokens}}]}))
+        let prompts = match &request.body["prompt"] {
+            Value::Array(prompts) => prompts.clone(),
+            prompt => vec![prompt.clone()],
+        };
+        let choice = |(index, prompt): (usize, &Value)| {
+            let characters = prompt.as_str().unwrap().chars().map(String::from);
+            let tokens: Vec<String> = characters.chain(["!".to_owned()]).collect();
+            let scores: Vec<_> = (0..tokens.len()).map(|at| if at == 0 { json!(null) } else { json!(-1.0) }).collect();
+            json!({"index": index, "logprobs": {"token_logprobs": scores, "tokens": tokens}})
+        };
+        // The order is that of the indices, and of nothing else.
+        Act::body(&json!({"choices": prompts.iter().enumerate().map(choice).rev().collect::<Value>()}))
     })
 }
 
@@ -321,6 +329,7 @@ fn a_policy_measures_runs_whose_memories_are_empty() {
     let board = Scoreboard { scorer: &policy, template: &Template::default() };
     let scores = board.scores(&run("a", 1.0)).unwrap();
     assert_eq!(scores.iter().map(|scores| scores.log_h).collect::<Vec<_>>(), [None, Some(-1.0)]);
+    assert_eq!(server.requests().len(), 1, "all continuations of a run are one call");
     let runs = [run("a", 1.0), run("b", 0.0)];
     let measured = deconfound(&runs, &board, &ChangeAnswer, &CreditOptions::default()).unwrap();
     assert_eq!(measured.counts[1], 2, "the memory that is not empty was dropped in each run");
@@ -343,4 +352,29 @@ fn a_passage_is_corrupted_and_a_continuation_scored() {
     let chat = Server::new(|_, _| Act::body(&json!({"choices": [{"text": "x"}]})));
     let error = TokenScorer::new(chat.client(limits()).0).token_log_probs("a", "b").unwrap_err().to_string();
     assert!(error.contains("does the server support `echo`"), "{error}");
+}
+
+#[test]
+fn pages_become_facts_and_answers_are_judged() {
+    let (database, _dir) = database();
+    let story = "record turn 'The ferry leaves from pier 4.' in episode 'e' with key = 't1'; close episode 'e'";
+    database.query(story, &Params::new()).unwrap();
+    let reply = r#"{"facts": [{"fact": "The ferry leaves from pier 4.", "quote": "from pier 4", "tag": "ferry"},
+        {"fact": "It is blue.", "quote": "it is blue", "tag": null}]}"#;
+    let facts = model(&Server::always(reply)).extract_pages(&database, None, Durability::None, 9).unwrap();
+    assert_eq!(facts.written, [("e/p1".to_owned(), 1)]);
+    assert!(facts.failed[0].1.starts_with("It is blue."), "{facts:?}");
+    let garbage = model(&Server::always("no JSON")).extract_pages(&database, None, Durability::None, 9).unwrap();
+    assert_eq!((garbage.written.len(), garbage.failed.len()), (0, 0), "nothing is due");
+
+    let rows = database.snapshot().recall("Which pier?").run().unwrap().rows;
+    let answers = |reply: &'static str| model(&Server::always(reply)).answer("Which pier?", &rows);
+    let said = answers(r#"{"answer": "4", "keys": ["t1"]}"#).unwrap();
+    assert_eq!((said.text.as_deref(), said.keys.len()), (Some("4"), 1));
+    assert_eq!(answers(r#"{"answer": null, "keys": []}"#).unwrap(), Answered::default());
+    for wrong in ["4", r#"{"answer": "4", "keys": ["nobody"]}"#, r#"{"answer": "4"}"#] {
+        assert!(answers(wrong).is_err(), "{wrong}");
+    }
+    let judges = |reply: &'static str| model(&Server::always(reply)).judge("Which pier?", &["4"], "four").ok();
+    assert_eq!((judges(r#"{"correct": true}"#), judges(r#"{"correct": "yes"}"#)), (Some(true), None));
 }

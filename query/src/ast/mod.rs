@@ -110,8 +110,8 @@ pub enum Statement {
     ShowGraph(Spanned<AsOf>),
     /// `show page KEY`: a page as text.
     ShowPage(Spanned<Arg<Id>>),
-    /// `replay RECEIPT`: the receipt's id.
-    Replay(Spanned<Arg<Id>>),
+    /// `replay RECEIPT …` and `replay last N …`.
+    Replay(Replay),
     /// `record KIND TEXT in episode …`.
     Record(Record),
     /// `remember KIND TEXT from …`.

@@ -3,7 +3,7 @@
 use crate::ast::Interval;
 use crate::ast::{AsOf, Clauses, Limit, Predicate, Reader, Ref, Returns, Scope, Thing};
 use crate::span::Spanned;
-use crate::value::{Arg, ItemRef, Name, Passage, Vector};
+use crate::value::{Arg, Id, ItemRef, Name, Passage, Vector};
 use crate::words::{Direction, Edge, MeasureKind};
 
 /// `recall QUERY CLAUSES`.
@@ -141,6 +141,33 @@ pub struct History {
 pub struct Audit {
     /// `in …`: the episodes whose reads and writes are measured.
     pub scope: Option<Spanned<Scope>>,
+}
+
+/// `replay RECEIPT` or `replay last N`, `[without …]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The answers that are given again.
+    pub of: Replayed,
+    /// The items that are taken away before.
+    pub without: Option<Without>,
+}
+
+/// The answers that are given again.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Replayed {
+    /// That of a receipt, by its id.
+    Receipt(Spanned<Arg<Id>>),
+    /// `last N`: those of the newest receipts.
+    Last(Spanned<Arg<u64>>),
+}
+
+/// The items that a replay takes away.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Without {
+    /// These items, the traces of a page, or those of an episode.
+    Refs(Vec<Spanned<Ref>>),
+    /// `each`: one source of the answer after the other.
+    Each,
 }
 
 /// `verify [WHAT]`. Without a word it is `verify all`.

@@ -86,6 +86,19 @@ node!(
     }
 );
 node!(struct Explain { analyze, statement });
+node!(struct Replay { of, without });
+node!(
+    enum Replayed {
+        Receipt(it),
+        Last(it),
+    }
+);
+node!(
+    enum Without {
+        Refs(it),
+        Each,
+    }
+);
 node!(struct Why { not, item, recall });
 
 // Clauses.

@@ -5,7 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use super::clauses::{Commas, push};
 use super::{Quoted, optional};
 use crate::ast::{
-    Assignment, ClaimAssignment, Count, ForgetTarget, Marking, Merge, Query, Recall, Set, Statement, Verify, Walk,
+    Assignment, ClaimAssignment, Count, ForgetTarget, Marking, Merge, Query, Recall, Replay, Replayed, Set, Statement,
+    Verify, Walk, Without,
 };
 use crate::attributes::{DECLARED, FIELD_TYPES};
 use crate::lexer::is_word;
@@ -64,7 +65,16 @@ pub(super) fn pieces(statement: &Statement) -> Vec<String> {
         Statement::Show(what) => pieces.push(format!("show {what}")),
         Statement::ShowGraph(as_of) => pieces.push(format!("show graph as of {as_of}")),
         Statement::ShowPage(key) => pieces.push(format!("show page {key}")),
-        Statement::Replay(receipt) => pieces.push(format!("replay {receipt}")),
+        Statement::Replay(Replay { of, without }) => {
+            pieces.push(match of {
+                Replayed::Receipt(receipt) => format!("replay {receipt}"),
+                Replayed::Last(count) => format!("replay last {count}"),
+            });
+            pieces.extend(without.as_ref().map(|without| match without {
+                Without::Refs(refs) => format!("without {}", Commas(refs)),
+                Without::Each => "without each".to_owned(),
+            }));
+        }
         _ => write(statement, &mut pieces),
     }
     pieces

@@ -2,8 +2,8 @@
 
 use super::{Parsed, Parser, SHELL_HINT};
 use crate::ast::{
-    Audit, Bucket, Conflicts, Count, Explain, Find, History, Listing, Measure, Query, Recall, Scope, Statement, Thing,
-    Verify, Walk, Why,
+    Audit, Bucket, Conflicts, Count, Explain, Find, History, Listing, Measure, Query, Recall, Replay, Replayed, Scope,
+    Statement, Thing, Verify, Walk, Why, Without,
 };
 use crate::error::Error;
 use crate::span::Spanned;
@@ -63,10 +63,21 @@ impl Parser<'_> {
             }
             Ok(Statement::Show(target))
         } else if self.eat_word("replay") {
-            Ok(Statement::Replay(self.id()?))
+            Ok(Statement::Replay(self.replay()?))
         } else {
             self.write_statement()
         }
+    }
+
+    /// `( id | "last" n ) [ "without" ( "each" | ref { "," ref } ) ]`.
+    fn replay(&mut self) -> Parsed<Replay> {
+        let of = if self.eat_word("last") { Replayed::Last(self.count()?) } else { Replayed::Receipt(self.id()?) };
+        let without = match self.eat_word("without") {
+            false => None,
+            true if self.eat_word("each") => Some(Without::Each),
+            true => Some(Without::Refs(self.list(Self::reference)?)),
+        };
+        Ok(Replay { of, without })
     }
 
     fn recall(&mut self) -> Parsed<Recall> {

@@ -53,8 +53,8 @@ pub enum Statement {
     ShowGraph(AsOf),
     /// `show page KEY`: a page as text.
     ShowPage(String),
-    /// `replay RECEIPT`: the receipt's id.
-    Replay(String),
+    /// `replay RECEIPT …` and `replay last N …`.
+    Replay(Replay),
     /// `record KIND TEXT in episode …`.
     Record(Record),
     /// `remember KIND TEXT from …`.

@@ -159,6 +159,33 @@ pub struct Audit {
     pub scope: Option<Scope>,
 }
 
+/// `replay RECEIPT` or `replay last N`, `[without …]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The answers that are given again.
+    pub of: Replayed,
+    /// The items that are taken away before.
+    pub without: Option<Without>,
+}
+
+/// The answers that are given again.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Replayed {
+    /// That of a receipt, by its id.
+    Receipt(String),
+    /// `last N`: those of the newest receipts.
+    Last(u64),
+}
+
+/// The items that a replay takes away.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Without {
+    /// These items, the traces of a page, or those of an episode.
+    Refs(Vec<Ref>),
+    /// `each`: one source of the answer after the other.
+    Each,
+}
+
 /// `verify [WHAT]`. Without a word it is `verify all`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verify {

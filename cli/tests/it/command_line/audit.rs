@@ -37,9 +37,16 @@ fn the_measures_are_a_table_or_an_object() {
         }
         assert!(report.as_object().unwrap().contains_key(name), "{name}");
     }
-    for (group, names) in
-        [("paths", 3), ("tokens", 3), ("depth", 2), ("latency", 5), ("route", 2), ("hits", 3), ("write_back", 3)]
-    {
+    for (group, names) in [
+        ("epierr", 3),
+        ("paths", 4),
+        ("tokens", 4),
+        ("depth", 2),
+        ("latency", 5),
+        ("route", 2),
+        ("hits", 3),
+        ("write_back", 3),
+    ] {
         assert_eq!(report[group].as_object().unwrap().len(), names, "{group}");
     }
     assert!(report["latency"]["search"]["p50"].is_null() && !report["notes"].as_array().unwrap().is_empty());

@@ -32,9 +32,9 @@ fn kept_rollouts_come_out_as_training_data_with_their_credit() {
     let first = place.run(&["credit", "first.jsonl", "--db", "memory.holo", "--keep"]).ok();
     assert!(first.stderr.contains("1 rollout kept"), "{first:#?}");
     let second = place.run(&["credit", "second.jsonl", "--db", "memory.holo", "--keep"]).ok();
-    assert!(second.stderr.contains("1 rollout kept; the utility of 1 item changed"), "{second:#?}");
+    assert!(second.stderr.contains("1 rollout kept; the credit of 1 item changed"), "{second:#?}");
     let again = place.run(&["credit", "second.jsonl", "--db", "memory.holo", "--keep"]).ok();
-    assert!(again.stderr.contains("0 rollouts kept; the utility of 0 items changed"), "{again:#?}");
+    assert!(again.stderr.contains("0 rollouts kept; the credit of 0 items changed"), "{again:#?}");
     let trained = lines(&place.run(&["export", "memory.holo", "--training", "rollouts"]).ok().stdout);
     assert_eq!(trained.len(), 2);
     for (trained, whole) in trained.iter().zip(&whole) {
@@ -43,9 +43,9 @@ fn kept_rollouts_come_out_as_training_data_with_their_credit() {
             assert_eq!(&trained[name], value, "{name}");
         }
     }
-    let found = place.run(&["query", "memory.holo", "find facts return key, utility", "--format", "json"]).ok().json();
-    let utility = found["rows"][0]["utility"].as_f64().unwrap();
-    assert!((utility - whole[0]["smoothed"].as_f64().unwrap()).abs() < 1e-6, "{found}");
+    let found = place.run(&["query", "memory.holo", "find facts return key, credit", "--format", "json"]).ok().json();
+    let credit = found["rows"][0]["credit"].as_f64().unwrap();
+    assert!((credit - whole[0]["smoothed"].as_f64().unwrap()).abs() < 1e-6, "{found}");
 }
 
 #[test]

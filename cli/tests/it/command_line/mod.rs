@@ -13,9 +13,11 @@ mod importers;
 mod interchange;
 mod judge;
 mod knowledge;
+mod lab;
 mod loops;
 #[cfg(target_os = "linux")]
 mod memory;
+mod models;
 mod newcomer;
 pub(crate) mod program;
 mod proofs;

@@ -79,7 +79,7 @@ fn help_names_every_command_and_no_other() {
     let expected = "demo create import export structure query ask loop repl mcp \
         why show diff inspect verify stats audit graph head prove check-proof \
         key checkpoint seal compact retain backup salvage rebuild reembed credit rollouts hook init doctor \
-        judge fmt completions help";
+        judge lab fmt completions help";
     assert_eq!(commands.join(" "), expected);
     assert!(place.run(&["--version"]).ok().stdout.starts_with("holotype "));
 }

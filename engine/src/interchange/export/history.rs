@@ -125,6 +125,8 @@ impl<W: Write> History<'_, W> {
     fn read(&self, record: &ReadRecord) -> Result<Line> {
         Ok(Line::Event(line::Event {
             op: "recall".to_owned(),
+            episode: record.episode.clone(),
+            step: record.step,
             commit: Some(record.commit),
             items: self.items_of(&record.rows)?,
             hashes: record.rows.iter().map(|row| hex(&row.hash)).collect(),
@@ -195,16 +197,16 @@ impl<W: Write> History<'_, W> {
     fn mark(&self, mark: MarkRecord) -> Result<Line> {
         let key = self.keys.item(mark.item)?.to_owned();
         let because = mark.because;
+        if let Some(line) = items::worth_mark(key.clone(), mark.change, because.clone()) {
+            return Ok(line);
+        }
         Ok(match mark.change {
             Change::Status(byte) => items::status_mark(key, byte, because),
-            Change::Utility(utility, _) => {
-                Line::Mark(line::Mark { key, status: None, utility: Some(utility), because })
-            }
             Change::Active(false) => {
                 let by = mark.by.map(|by| self.keys.item(by).map(str::to_owned)).transpose()?;
                 Line::Deactivate(line::Deactivate { key, by, because })
             }
-            Change::Active(true) => event("activate", vec![key], because),
+            Change::Active(true) | Change::Utility(..) | Change::Credit(..) => event("activate", vec![key], because),
         })
     }
 }

@@ -4,7 +4,7 @@ use super::Keys;
 use crate::interchange::json::JsonText;
 use crate::interchange::line::{self, FieldValue, Line, Pointer, Recall, Stated, Theme, Trace, VectorRef};
 use crate::model::space;
-use crate::records::record::{self, Field, ItemRecord, LinkRecord};
+use crate::records::record::{self, Change, Field, ItemRecord, LinkRecord};
 use crate::{Edge, Error, Layer, Origin, Result, Source, Status};
 
 /// Present attributes of an item, which its line has instead of those in its record.
@@ -104,7 +104,7 @@ pub(super) fn citation(item: u32, pointer: Pointer, keys: &Keys) -> Result<line:
 /// The line of a mark that gives a status, by its byte.
 pub(super) fn status_mark(key: String, status: u8, because: Option<String>) -> Line {
     let status = Status::from_byte(status).map(|status| status.as_str().to_owned());
-    Line::Mark(line::Mark { key, status, utility: None, because })
+    Line::Mark(line::Mark { key, status, because, ..line::Mark::default() })
 }
 
 /// The line of a forgotten item.
@@ -121,5 +121,16 @@ pub(super) fn claim(claim: &record::ClaimRecord, keys: &Keys) -> Result<Line> {
         scope: claim.global.then(|| holotype_query::ClaimScope::Global.as_str().to_owned()),
         from: keys.pointers(&claim.from)?,
         won: None,
+    }))
+}
+
+/// The line of a mark that changes utility or credit; `None` for other marks.
+pub(super) fn worth_mark(key: String, change: Change, because: Option<String>) -> Option<Line> {
+    let several = |count: u32| (count != 1).then_some(count);
+    let mark = line::Mark { key, because, ..line::Mark::default() };
+    Some(Line::Mark(match change {
+        Change::Utility(utility, count) => line::Mark { utility: Some(utility), reports: several(count), ..mark },
+        Change::Credit(credit, count) => line::Mark { credit: Some(credit), rollouts: several(count), ..mark },
+        Change::Status(_) | Change::Active(_) => return None,
     }))
 }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 pub(super) enum Aspect {
     Status,
     Utility,
+    Credit,
     Active,
 }
 
@@ -18,6 +19,7 @@ impl Aspect {
         match mark.change {
             Change::Status(_) => Aspect::Status,
             Change::Utility(..) => Aspect::Utility,
+            Change::Credit(..) => Aspect::Credit,
             Change::Active(_) => Aspect::Active,
         }
     }

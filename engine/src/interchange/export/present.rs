@@ -299,8 +299,13 @@ impl<W: Write> Present<'_, W> {
             Change::Status(byte) if mark.because.is_some() || attributes.layer() == Layer::Theme => {
                 items::status_mark(key, byte, mark.because)
             }
-            Change::Utility(utility, _) if mark.because.is_some() || attributes.layer() == Layer::Trace => {
-                Line::Mark(line::Mark { key, status: None, utility: Some(utility), because: mark.because })
+            // The utility of a recall stands in its line, as if reported once.
+            Change::Utility(_, count) if mark.because.is_none() && count == 1 && attributes.layer() != Layer::Trace => {
+                return Ok(());
+            }
+            change @ (Change::Utility(..) | Change::Credit(..)) => {
+                let Some(line) = items::worth_mark(key, change, mark.because) else { return Ok(()) };
+                line
             }
             Change::Active(false) if !self.is_implied(&mark) => {
                 let by = mark.by.map(|by| self.keys.item(by).map(str::to_owned)).transpose()?;

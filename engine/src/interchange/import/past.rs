@@ -27,6 +27,7 @@ pub(super) enum Subject {
     Open(String),
     Status(ItemId),
     Utility(ItemId),
+    Credit(ItemId),
     Active(ItemId),
     Edge(ItemId, u8, ItemId),
     /// A page that an item cites, by number.
@@ -42,8 +43,10 @@ pub(super) enum Statement {
         status: u8,
         because: Option<String>,
     },
-    Utility {
-        utility: f32,
+    /// A utility or a credit, with what it is the mean of.
+    Worth {
+        mean: f32,
+        count: u32,
         because: Option<String>,
     },
     /// `by` holds every item that a line's key may mean.
@@ -81,9 +84,9 @@ impl Statement {
                 Statement::Status { status: logged_status, because: logged_because },
             ) => status == logged_status && part(because, logged_because),
             (
-                Statement::Utility { utility, because },
-                Statement::Utility { utility: logged_utility, because: logged_because },
-            ) => utility == logged_utility && part(because, logged_because),
+                Statement::Worth { mean, count, because },
+                Statement::Worth { mean: logged_mean, count: logged_count, because: logged_because },
+            ) => mean == logged_mean && count == logged_count && part(because, logged_because),
             (Statement::Retired { by, because }, Statement::Retired { by: logged_by, because: logged_because }) => {
                 (by.is_empty() || logged_by.iter().any(|item| by.contains(item))) && part(because, logged_because)
             }
@@ -199,7 +202,8 @@ impl LoggedHistory {
             self.say(Subject::Status(item.item()), Statement::Status { status, because: None });
         }
         if let Some(utility) = item.utility {
-            self.say(Subject::Utility(item.item()), Statement::Utility { utility, because: None });
+            let statement = Statement::Worth { mean: utility, count: 1, because: None };
+            self.say(Subject::Utility(item.item()), statement);
         }
     }
 
@@ -219,8 +223,11 @@ impl LoggedHistory {
                 let (item, because) = (ItemId(mark.item), mark.because);
                 match mark.change {
                     Change::Status(status) => self.say(Subject::Status(item), Statement::Status { status, because }),
-                    Change::Utility(utility, _) => {
-                        self.say(Subject::Utility(item), Statement::Utility { utility, because });
+                    Change::Utility(mean, count) => {
+                        self.say(Subject::Utility(item), Statement::Worth { mean, count, because });
+                    }
+                    Change::Credit(mean, count) => {
+                        self.say(Subject::Credit(item), Statement::Worth { mean, count, because });
                     }
                     Change::Active(_) => {
                         let by = mark.by.into_iter().map(ItemId).collect();

@@ -319,10 +319,17 @@ impl Import<'_> {
             let mark = transaction::Mark::Status(status);
             added |= self.mark_unless_known(&items, line, Subject::Status, statement, mark)?;
         }
-        if let Some(utility) = line.utility {
-            let statement = Statement::Utility { utility, because: line.because.clone() };
-            let mark = transaction::Mark::Utility(utility, 1);
+        if let Some(mean) = line.utility {
+            let count = line.reports.unwrap_or(1);
+            let statement = Statement::Worth { mean, count, because: line.because.clone() };
+            let mark = transaction::Mark::Utility(mean, count);
             added |= self.mark_unless_known(&items, line, Subject::Utility, statement, mark)?;
+        }
+        if let Some(mean) = line.credit {
+            let count = line.rollouts.unwrap_or(1);
+            let statement = Statement::Worth { mean, count, because: line.because.clone() };
+            let mark = transaction::Mark::Credit(mean, count);
+            added |= self.mark_unless_known(&items, line, Subject::Credit, statement, mark)?;
         }
         Ok(Outcome::added_if(added))
     }
@@ -357,7 +364,10 @@ impl Import<'_> {
             transaction::Mark::Status(status) => {
                 attributes.status == Some(status) && attributes.inherited & Inherited::STATUS == 0
             }
-            transaction::Mark::Utility(utility, _) => interchange::utility(&attributes) == Some(utility),
+            transaction::Mark::Utility(utility, count) => {
+                interchange::utility(&attributes) == Some(utility) && attributes.utility_count == count
+            }
+            transaction::Mark::Credit(credit, count) => (attributes.credit, attributes.credit_count) == (credit, count),
             transaction::Mark::Inactive => !attributes.active,
         })
     }

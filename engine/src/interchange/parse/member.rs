@@ -139,6 +139,13 @@ pub(super) fn double(p: &mut Parser<'_>, at: Member) -> Parsed<f64> {
     number(p, at, |number: &f64| number.is_finite())
 }
 
+/// A whole number of 32 bits.
+pub(super) fn small(p: &mut Parser<'_>, at: Member) -> Parsed<u32> {
+    let offset = p.offset();
+    let number = integer(p, at)?;
+    u32::try_from(number).map_err(|_| JsonError::new(offset, format!("{at}: {number} is above 4294967295")))
+}
+
 /// A number in single precision, rounded once from its text.
 pub(super) fn single(p: &mut Parser<'_>, at: Member) -> Parsed<f32> {
     number(p, at, |number: &f32| number.is_finite())

@@ -185,7 +185,7 @@ fn what_is_said_afterwards() {
     let key = || "t1".to_owned();
     assert_eq!(
         parse(r#"{"mark":{"key":"t1","status":"failed","because":"timeout"}}"#),
-        Line::Mark(Mark { key: key(), status: some("failed"), utility: None, because: some("timeout") })
+        Line::Mark(Mark { key: key(), status: some("failed"), because: some("timeout"), ..Mark::default() })
     );
     assert_eq!(
         parse(r#"{"mark":{"key":"t1","utility":-0.5}}"#),
@@ -316,7 +316,7 @@ fn faults_of_members() {
         ("{\"episode\":^{}}", "`episode` needs `id`", None),
         ("{\"page\":^{\"episode\":\"e\",\"first\":\"a\"}}", "`page` needs `last`", None),
         ("{\"link\":^{\"from\":\"a\",\"edge\":\"cites\"}}", "`link` needs `to`", None),
-        ("{\"mark\":^{\"key\":\"a\"}}", "`mark` needs `status` or `utility`", None),
+        ("{\"mark\":^{\"key\":\"a\"}}", "`mark` needs `status`, `utility` or `credit`", None),
         ("{\"mark\":{\"key\":^\"\"}}", "`mark.key`: is empty", None),
         ("{\"mark\":{\"key\":^7}}", "`mark.key`: expected a string, found a number", None),
         ("{\"episode\":{\"open\":^\"yes\"}}", "`episode.open`: expected true or false, found a string", None),

@@ -252,7 +252,7 @@ fn statements() -> impl Strategy<Value = Line> {
                 Line::Claim(Claim { key, name, value, scope, from, won })
             }),
         (name(), word(words::STATUSES), option::of(single()), text()).prop_map(|(key, status, utility, because)| {
-            Line::Mark(Mark { key, status: Some(status), utility, because })
+            Line::Mark(Mark { key, status: Some(status), utility, because, ..Mark::default() })
         }),
         (name(), option::of(name()), text()).prop_map(|(key, by, because)| Line::Deactivate(Deactivate {
             key,

@@ -27,7 +27,7 @@
 //! The order of the input changes no bit of the output: every sum runs in the order of (group, step, rollout).
 //! Around the equations: [`Template`] makes the prompts of the three measurements, [`Scoreboard`] takes them from a
 //! policy, [`intervene`] plants faults in stored runs and [`deconfound`] measures how well credit finds them (Appendix
-//! D), [`Truncation`] fits a run's context into a budget (B.2).
+//! D), [`Truncation`] fits a run's context into a budget (B.2), [`Transcript`] reads runs as policies write them.
 //!
 //! Cost: O(n log n) time for n lines, about 200 bytes of memory each.
 
@@ -40,6 +40,7 @@ mod options;
 mod rollout;
 mod run;
 mod template;
+mod transcript;
 mod truncate;
 mod write;
 
@@ -52,6 +53,7 @@ pub use options::{CreditOptions, Deviation};
 pub use rollout::{Rollout, RolloutStep};
 pub use run::{Run, RunStep, Scoreboard, Scorer, Scoring, WordScorer};
 pub use template::{PreWriteState, Template};
+pub use transcript::{Transcript, exact_match, word_f1};
 pub use truncate::{Truncated, Truncation};
 pub use write::{Scores, Write};
 

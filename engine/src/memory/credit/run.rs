@@ -84,6 +84,14 @@ pub trait Scorer {
     /// # Errors
     /// What the policy fails with; scoring stops with it.
     fn log_probs(&self, scoring: &Scoring<'_>, template: &Template) -> Result<Vec<f64>>;
+
+    /// The same for several scorings, in their order: in one call, where the policy takes many.
+    ///
+    /// # Errors
+    /// As [`Scorer::log_probs`].
+    fn log_probs_of_all(&self, scorings: &[Scoring<'_>], template: &Template) -> Result<Vec<Vec<f64>>> {
+        scorings.iter().map(|scoring| self.log_probs(scoring, template)).collect()
+    }
 }
 
 /// The built-in scorer (ours): a word of the continuation is as likely as the parts of the state that hold it make it,
@@ -150,23 +158,41 @@ impl Scoreboard<'_> {
     /// # Errors
     /// As [`Scoreboard::answerability`].
     pub fn scores(&self, run: &Run) -> Result<Vec<Scores>> {
-        let of_step = |(at, step): (usize, &RunStep)| {
+        let outcome = |state| Scoring { state, given: None, continuation: &run.outcome };
+        let mut scorings = Vec::with_capacity(3 * run.steps.len());
+        for (at, step) in run.steps.iter().enumerate() {
             let state = run.state(at);
-            let written = PreWriteState { memory: &step.memory, ..state };
-            let hindsight = Scoring { state, given: Some(&run.outcome), continuation: &step.memory };
-            Ok(Scores {
-                s_prev: self.answerability(run, state)?,
-                s_now: self.answerability(run, written)?,
-                log_h: if step.memory.is_empty() { None } else { Some(self.mean(&hindsight)?) },
-            })
+            scorings.push(outcome(state));
+            scorings.push(outcome(PreWriteState { memory: &step.memory, ..state }));
+            // An empty memory has no token.
+            if !step.memory.is_empty() {
+                scorings.push(Scoring { state, given: Some(&run.outcome), continuation: &step.memory });
+            }
+        }
+        let all = self.scorer.log_probs_of_all(&scorings, self.template)?;
+        if all.len() != scorings.len() {
+            let (found, asked) = (all.len(), scorings.len());
+            return Err(Error::Invalid(format!("a scorer gave {found} scores for {asked} continuations")));
+        }
+        let mut means = all.iter().map(|scores| mean_of(scores));
+        let mut next = || means.next().unwrap_or_else(|| mean_of(&[]));
+        let of_step = |step: &RunStep| {
+            let (s_prev, s_now) = (next()?, next()?);
+            let log_h = if step.memory.is_empty() { None } else { Some(next()?) };
+            Ok(Scores { s_prev, s_now, log_h })
         };
-        run.steps.iter().enumerate().map(of_step).collect()
+        run.steps.iter().map(of_step).collect()
     }
 
     fn mean(&self, scoring: &Scoring<'_>) -> Result<f64> {
-        let mean = mean_log_prob(&self.scorer.log_probs(scoring, self.template)?).filter(|mean| mean.is_finite());
-        mean.ok_or_else(|| Error::Invalid("a scorer gives a finite log-probability to each of some tokens".to_owned()))
+        mean_of(&self.scorer.log_probs(scoring, self.template)?)
     }
+}
+
+/// The mean log-probability of some tokens.
+fn mean_of(scores: &[f64]) -> Result<f64> {
+    let mean = mean_log_prob(scores).filter(|mean| mean.is_finite());
+    mean.ok_or_else(|| Error::Invalid("a scorer gives a finite log-probability to each of some tokens".to_owned()))
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use serde_json::Value;
 const RIDGE: f64 = 0.02;
 /// Newton steps at most; it converges in a few.
 const STEPS: usize = 50;
+/// A threshold that no estimate reaches.
+const NEVER: f32 = 2.0;
 const SIZE: usize = Signals::COUNT + 1;
 
 /// The outcome of both paths for one question.
@@ -72,6 +74,33 @@ impl LinearRouter {
             }
         }
         LinearRouter { threshold: best.1, ..self }
+    }
+
+    /// The same router with the least threshold that keeps false cache hits, answers from a first tier that lacks what
+    /// raw pages have, below a share of all questions, by conformal risk control (Angelopoulos et al., 2024):
+    ///
+    /// ```text
+    /// (k(t) + 1) / (n + 1) <= bound      k(t): false hits at threshold t among n labels
+    /// ```
+    ///
+    /// For a next question that comes like the labels, the probability of a false hit is at most `bound`, whatever the
+    /// router; the labels must not be those it was fitted to. With too few labels for the bound all escalate.
+    pub fn with_bounded_threshold(self, labels: &[Label], bound: f64) -> LinearRouter {
+        let is_false_hit = |label: &&Label| !label.summaries_suffice && label.raw_suffices;
+        let mut estimates: Vec<f32> =
+            labels.iter().filter(is_false_hit).map(|label| self.estimate(&label.signals)).collect();
+        estimates.sort_by(|a, b| b.total_cmp(a));
+        // The most false hits that may be, of those with the greatest estimates.
+        let allowed = (bound * (labels.len() + 1) as f64 - 1.0 + 1e-9).floor();
+        if allowed < 0.0 {
+            return LinearRouter { threshold: NEVER, ..self };
+        }
+        let threshold = match estimates.get(allowed as usize) {
+            // Just above the first false hit too many.
+            Some(estimate) => estimate.next_up(),
+            None => 0.0,
+        };
+        LinearRouter { threshold, ..self }
     }
 
     /// Fits bias and weights to labels; the threshold is given.
@@ -212,5 +241,41 @@ mod tests {
         assert!(LinearRouter::fit(&[label(1.0, 1.0, true)], 0.5).is_err());
         let both_failed = Label { raw_suffices: false, ..label(0.0, 0.0, false) };
         assert!(LinearRouter::fit(&[both_failed, label(1.0, 1.0, true)], 0.5).is_err());
+    }
+
+    /// Calibrated on some questions, the share of false hits among others stays below the bound on average.
+    #[test]
+    fn a_bound_on_false_hits_holds_on_questions_that_were_held_out() {
+        let mut seed = 7_u64;
+        let mut random = move || {
+            seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) >> 40) as f32 / (1_u64 << 24) as f32
+        };
+        let mut label = || {
+            let terms = random();
+            let summaries_suffice = random() < terms * terms;
+            let signals = Signals { terms, ..Signals::default() };
+            Label { signals, summaries_suffice, raw_suffices: summaries_suffice || random() < 0.9 }
+        };
+        let router = LinearRouter::fit(&(0..400).map(|_| label()).collect::<Vec<_>>(), 0.5).unwrap();
+        for bound in [0.02, 0.05, 0.2] {
+            let (mut false_hits, mut answered, mut all) = (0.0, 0.0, 0.0);
+            for _ in 0..100 {
+                let labels: Vec<Label> = (0..200).map(|_| label()).collect();
+                let bounded = router.with_bounded_threshold(&labels, bound);
+                for held_out in (0..200).map(|_| label()) {
+                    let answers = bounded.estimate(&held_out.signals) >= bounded.threshold;
+                    answered += f64::from(u8::from(answers));
+                    let is_false = answers && !held_out.summaries_suffice && held_out.raw_suffices;
+                    false_hits += f64::from(u8::from(is_false));
+                    all += 1.0;
+                }
+            }
+            assert!(false_hits / all <= bound * 1.1, "{bound}: {}", false_hits / all);
+            assert!(answered / all > bound, "{bound}: it answers more than it may get wrong: {}", answered / all);
+        }
+        assert!(router.with_bounded_threshold(&[], 0.05).threshold > 1.0, "without labels all escalate");
     }
 }

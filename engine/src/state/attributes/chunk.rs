@@ -60,11 +60,13 @@ pub(super) struct Layout {
     pub(super) page: columns::Column<u32>,
     pub(super) tokens: columns::Column<u32>,
     pub(super) utility_count: columns::Column<u32>,
+    pub(super) credit_count: columns::Column<u32>,
     pub(super) step: columns::Column<u64>,
     pub(super) commit: columns::Column<u64>,
     pub(super) lsn: columns::Column<u64>,
     pub(super) time: columns::Column<i64>,
     pub(super) utility: columns::Column<f32>,
+    pub(super) credit: columns::Column<f32>,
 }
 
 impl Layout {
@@ -88,11 +90,13 @@ impl Layout {
             page: columns.column("page")?,
             tokens: columns.column("tokens")?,
             utility_count: columns.column("utility_count")?,
+            credit_count: columns.column("credit_count")?,
             step: columns.column("step")?,
             commit: columns.column("commit")?,
             lsn: columns.column("lsn")?,
             time: columns.column("time")?,
             utility: columns.column("utility")?,
+            credit: columns.column("credit")?,
         })
     }
 }
@@ -202,7 +206,7 @@ impl Chunk {
             episode: if reads.step { self.optional(layout.episode, id)? } else { None },
             step: if has_step { Some(self.value(layout.step, id)?) } else { None },
             time: if flags & flag::TIME != 0 { Some(self.value(layout.time, id)?) } else { None },
-            utility: if reads.utility { self.value(layout.utility, id)? } else { 0.0 },
+            utility: if reads.utility { self.value(layout.utility, id)? + self.value(layout.credit, id)? } else { 0.0 },
             return_score: match reads.return_score {
                 true => Some(self.value(layout.return_score, id)?).filter(|score| *score != NO_U8).unwrap_or(0),
                 false => 0,
@@ -245,6 +249,8 @@ impl Chunk {
             trust_statuses: byte(layout.trust_status)?,
             utility: self.value(layout.utility, id)?,
             utility_count: number(layout.utility_count)?,
+            credit: self.value(layout.credit, id)?,
+            credit_count: number(layout.credit_count)?,
             return_score: Some(byte(layout.return_score)?).filter(|score| *score != NO_U8),
             tokens: number(layout.tokens)?,
             commit: self.value(layout.commit, id)?,
@@ -326,11 +332,13 @@ impl<'c> Rewrite<'c> {
         writer.u32("page", self.column(|at| at.page, |item| number(item.page))?);
         writer.u32("tokens", self.column(|at| at.tokens, |item| item.tokens)?);
         writer.u32("utility_count", self.column(|at| at.utility_count, |item| item.utility_count)?);
+        writer.u32("credit_count", self.column(|at| at.credit_count, |item| item.credit_count)?);
         writer.u64("step", self.column(|at| at.step, |item| item.step.unwrap_or(0))?);
         writer.u64("commit", self.column(|at| at.commit, |item| item.commit)?);
         writer.u64("lsn", self.column(|at| at.lsn, |item| item.lsn)?);
         writer.i64("time", self.column(|at| at.time, |item| item.time.unwrap_or(0))?);
         writer.f32("utility", self.column(|at| at.utility, |item| item.utility)?);
+        writer.f32("credit", self.column(|at| at.credit, |item| item.credit)?);
         Ok(writer)
     }
 }

@@ -41,7 +41,7 @@ impl Scalars {
             episode: item.episode.filter(|_| reads.step),
             step: item.step.filter(|_| reads.step),
             time: item.time,
-            utility: if reads.utility { item.utility } else { 0.0 },
+            utility: if reads.utility { item.utility + item.credit } else { 0.0 },
             return_score: item.return_score.filter(|_| reads.return_score).unwrap_or(0),
             tokens: if reads.tokens { item.tokens } else { 0 },
         }

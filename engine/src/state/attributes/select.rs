@@ -111,6 +111,9 @@ impl Chunk {
                 self.keep_flagged(flag::TIME, words)
             }
             Column::Utility => self.select_numbers(layout.utility, f32::INFINITY, wanted, words),
+            Column::Reports => self.select_numbers(layout.utility_count, u32::MAX, wanted, words),
+            Column::Credit => self.select_numbers(layout.credit, f32::INFINITY, wanted, words),
+            Column::Rollouts => self.select_numbers(layout.credit_count, u32::MAX, wanted, words),
             Column::Commit => self.select_numbers(layout.commit, u64::MAX, wanted, words),
         }
     }

@@ -13,9 +13,17 @@ use crate::statements::prune::{budget::REDUNDANT_ABOVE, redundant};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 const THIRDS: [&str; 3] = ["early", "middle", "late"];
+/// The causes of epistemic errors (HELM 5.2), in the order in which reads are judged.
+const CAUSES: [&str; 3] = ["stale", "failed", "contradicted"];
 const COMPONENTS: [&str; 3] = ["search", "expand", "consolidate"];
-/// The deepest layer of a path, and the path's name (HELM A.13).
-const PATHS: [(&str, Layer); 3] = [("full", Layer::Trace), ("exit_m2", Layer::Recall), ("exit_m3", Layer::Theme)];
+/// The names of paths (HELM A.13), each with the deepest layer and, for traces, true where a recall and a theme stand
+/// above.
+const PATHS: [(&str, Layer, bool); 4] = [
+    ("full", Layer::Trace, true),
+    ("exit_m2", Layer::Recall, false),
+    ("exit_m3", Layer::Theme, false),
+    ("direct", Layer::Trace, false),
+];
 
 /// The steps of each audited episode.
 type Steps = BTreeMap<u32, Vec<u64>>;
@@ -110,11 +118,15 @@ fn add_usage(report: &mut AuditReport, prefix: &str, part: &Part<'_>, evidence: 
     let named = |name: &str| format!("{prefix}{name}");
     let reads: Vec<&Read> = part.history.reads.iter().filter(|read| part.contains(read.at)).collect();
     let (steps, episodes) = (part.step_count(), part.steps.len() as u64);
-    let judged = reads.iter().filter(|read| read.is_invalid.is_some()).count() as u64;
-    let invalid = || reads.iter().filter(|read| read.is_invalid == Some(true));
+    let judged = reads.iter().filter(|read| read.flaws.is_some()).count() as u64;
+    let invalid = || reads.iter().filter(|read| read.is_invalid() == Some(true));
     let invalid_steps: BTreeSet<Moment> = invalid().map(|read| read.at).filter(|at| at.step.is_some()).collect();
     report.add(named("epierr_steps"), invalid_steps.len() as f64, steps);
     report.add(named("epierr_recalls"), invalid().count() as f64, judged);
+    for (at, cause) in CAUSES.iter().enumerate() {
+        let count = reads.iter().filter(|read| read.flaws.is_some_and(|flaws| flaws[at])).count();
+        report.add(named(&format!("epierr.{cause}")), count as f64, judged);
+    }
     let is_in =
         |(episode, cost): &&(u32, &StepCost)| part.contains(Moment { episode: Some(*episode), step: Some(cost.step) });
     let given: u64 = part.costs.iter().filter(is_in).flat_map(|(_, cost)| cost.tokens).sum();
@@ -228,17 +240,21 @@ fn words(text: &str) -> HashSet<String> {
 
 fn add_paths(report: &mut AuditReport, history: &History) {
     let ended: Vec<(&Read, Layer)> = history.reads.iter().filter_map(|read| Some((read, read.deepest?))).collect();
-    let at = |layer: Layer| ended.iter().filter(move |(_, deepest)| *deepest == layer).map(|(read, _)| *read);
-    for (name, layer) in PATHS {
-        report.add(format!("paths.{name}"), at(layer).count() as f64, ended.len() as u64);
+    let on = |layer: Layer, is_full: bool| {
+        let is_on = move |read: &Read, deepest| deepest == layer && (layer != Layer::Trace || read.is_full == is_full);
+        ended.iter().filter(move |(read, deepest)| is_on(read, *deepest)).map(|(read, _)| *read)
+    };
+    for (name, layer, is_full) in PATHS {
+        report.add(format!("paths.{name}"), on(layer, is_full).count() as f64, ended.len() as u64);
     }
-    for (name, layer) in PATHS {
-        let tokens: u64 = at(layer).map(|read| read.tokens).sum();
-        report.add(format!("tokens.{name}"), tokens as f64, at(layer).count() as u64);
+    for (name, layer, is_full) in PATHS {
+        let tokens: u64 = on(layer, is_full).map(|read| read.tokens).sum();
+        report.add(format!("tokens.{name}"), tokens as f64, on(layer, is_full).count() as u64);
     }
     let depth = |layer: Layer| f64::from(3 - layer as u8);
     let tokens: Vec<(f64, f64)> = ended.iter().map(|(read, layer)| (depth(*layer), read.tokens as f64)).collect();
-    let errors = ended.iter().filter_map(|(read, layer)| Some((depth(*layer), f64::from(u8::from(read.is_invalid?)))));
+    let errors =
+        ended.iter().filter_map(|(read, layer)| Some((depth(*layer), f64::from(u8::from(read.is_invalid()?)))));
     for (name, pairs) in [("depth.tokens", tokens), ("depth.epierr", errors.collect())] {
         report.measures.push(Measure { name: name.to_owned(), value: correlation(&pairs), of: pairs.len() as u64 });
     }
@@ -285,10 +301,7 @@ fn add_notes(report: &mut AuditReport, history: &History, costs: &[(u32, &StepCo
     let reads = &history.reads;
     let none = "no read is in the log: `set audit = reads` logs every answer, `with receipt` one";
     note(reads.is_empty(), none.to_owned());
-    let without = history.without_position;
-    let position = "judged from the newest step of the episode of their first row";
-    note(without > 0, format!("reads without a receipt state no position: {without} are {position}"));
-    let unjudged = reads.iter().filter(|read| read.is_invalid.is_none()).count();
+    let unjudged = reads.iter().filter(|read| read.flaws.is_none()).count();
     note(unjudged > 0, format!("reads of commits that are no longer kept: {unjudged} are not judged"));
     note(
         costs.is_empty(),

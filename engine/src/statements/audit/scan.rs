@@ -1,5 +1,6 @@
 //! The reads, writes, consolidations and prunings of the log, with a verdict on each read (HELM A.6).
 
+use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer, Status};
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{ItemRecord, PointerTarget, Record, RowRecord};
@@ -27,10 +28,12 @@ pub(super) struct Read {
     pub(super) items: Vec<ItemId>,
     /// Retrieved tokens.
     pub(super) tokens: u64,
-    /// True if a row was stale, failed or contradicted; `None` if its commit is no longer kept.
-    pub(super) is_invalid: Option<bool>,
+    /// True for each of stale, failed and contradicted that a row was; `None` if its commit is no longer kept.
+    pub(super) flaws: Option<[bool; 3]>,
     /// The deepest layer of its rows; `None` without rows.
     pub(super) deepest: Option<Layer>,
+    /// True if a trace among its rows has a recall above it, and that a theme.
+    pub(super) is_full: bool,
 }
 
 /// The history of the audited episodes, from the log.
@@ -42,8 +45,6 @@ pub(super) struct History {
     pub(super) writes: Vec<Moment>,
     pub(super) consolidations: Vec<Moment>,
     pub(super) prunings: Vec<Moment>,
-    /// Reads whose record states no position.
-    pub(super) without_position: u64,
     /// When each item happened: of a recall, by the traces it was made from, whatever became of them since.
     moments: HashMap<u32, Moment>,
     /// The state of the commit read last.
@@ -107,6 +108,13 @@ fn add(done: &mut BTreeSet<Moment>, at: Moment) {
     }
 }
 
+impl Read {
+    /// True if a row had any flaw; `None` if nobody knows.
+    pub(super) fn is_invalid(&self) -> Option<bool> {
+        self.flaws.map(|flaws| flaws.contains(&true))
+    }
+}
+
 impl History {
     pub(super) fn is_wanted(&self, episode: Option<u32>) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| episode.is_some_and(|episode| wanted.contains(&episode)))
@@ -134,9 +142,13 @@ impl History {
             Record::Receipt(receipt) => {
                 let (episode, version) = (receipt.episode.clone(), receipt.version.clone());
                 let reader = Reader { episode, step: receipt.step, time: receipt.time, version };
-                self.read(snapshot, receipt.commit, &receipt.rows, Some(reader))?;
+                self.read(snapshot, receipt.commit, &receipt.rows, &reader)?;
             }
-            Record::Read(read) => self.read(snapshot, read.commit, &read.rows, None)?,
+            Record::Read(read) => {
+                let (episode, version) = (read.episode.clone(), read.version.clone());
+                let reader = Reader { episode, step: read.step, time: read.time, version };
+                self.read(snapshot, read.commit, &read.rows, &reader)?;
+            }
             _ => {}
         }
         Ok(())
@@ -164,9 +176,10 @@ impl History {
         Ok(newest)
     }
 
-    fn read(&mut self, snapshot: &Snapshot, commit: u64, rows: &[RowRecord], reader: Option<Reader>) -> Result<()> {
+    fn read(&mut self, snapshot: &Snapshot, commit: u64, rows: &[RowRecord], reader: &Reader) -> Result<()> {
         let items: Vec<ItemId> = rows.iter().map(|row| ItemId(row.item)).collect();
-        let episode = match reader.as_ref().and_then(|reader| reader.episode.as_deref()) {
+        // A reader of several episodes is counted where its first row is.
+        let episode = match &reader.episode {
             Some(id) => snapshot.state.episode_number(id)?,
             None => items.first().map(|id| self.moment(snapshot, id.0)).transpose()?.and_then(|first| first.episode),
         };
@@ -180,39 +193,61 @@ impl History {
                 Err(error) => return Err(error),
             };
         }
-        let mut read = Read { at: Moment { episode, step: None }, items, tokens: 0, is_invalid: None, deepest: None };
+        let mut read =
+            Read { at: Moment { episode, step: None }, items, tokens: 0, flaws: None, deepest: None, is_full: false };
         for id in &read.items {
             let attributes = snapshot.state.attributes(*id)?;
             read.tokens += u64::from(attributes.tokens);
             read.deepest = read.deepest.into_iter().chain([attributes.layer()]).min_by_key(|layer| *layer as u8);
         }
-        self.without_position += u64::from(reader.is_none());
         let now = snapshot.core.now();
         if let Some(past) = &self.past {
             let newest = ReaderPosition::find(&past.state, Some(episode.as_slice()), &Reader::default(), now)?;
-            read.at.step = reader.as_ref().and_then(|reader| reader.step).or(newest.reader.step);
-            let position = match &reader {
-                Some(reader) => ReaderPosition::find(&past.state, None, reader, now)?,
-                None => newest,
-            };
-            read.is_invalid = Some(is_invalid(past, &position, &read.items)?);
+            read.at.step = reader.step.or(newest.reader.step);
+            let position = ReaderPosition::find(&past.state, None, reader, now)?;
+            read.flaws = Some(flaws(past, &position, &read.items)?);
+            read.is_full = reaches_down(past, &read.items)?;
         }
         self.reads.push(read);
         Ok(())
     }
 }
 
-/// True if a row was stale, failed or contradicted for the reader (HELM A.6).
-fn is_invalid(past: &Snapshot, position: &ReaderPosition, items: &[ItemId]) -> Result<bool> {
+/// True for each of stale, failed and contradicted that a row was for the reader (HELM A.6).
+pub(super) fn flaws(past: &Snapshot, position: &ReaderPosition, items: &[ItemId]) -> Result<[bool; 3]> {
     let state = &past.state;
     let window = Window::default_of(state)?;
     let conflicts = Conflicts::new(state, position);
+    let mut flaws = [false; 3];
     for id in items.iter().filter(|id| id.0 < past.len()) {
         let attributes = state.attributes(*id)?;
-        let is_contradicted = conflicts.leader_over(*id)?.is_some();
-        let is_failed = attributes.status == Some(Status::Failed);
-        if is_contradicted || is_failed || position.is_stale(state, &attributes, &window)? {
-            return Ok(true);
+        flaws[0] |= position.is_stale(state, &attributes, &window)?;
+        flaws[1] |= attributes.status == Some(Status::Failed);
+        flaws[2] |= conflicts.leader_over(*id)?.is_some();
+    }
+    Ok(flaws)
+}
+
+/// True if a trace among these items has a recall above it that a theme leads to: M(3), M(2), M(1).
+fn reaches_down(past: &Snapshot, items: &[ItemId]) -> Result<bool> {
+    let state = &past.state;
+    let layer = |id: ItemId| Ok::<_, Error>(state.attributes(id)?.layer());
+    for id in items.iter().filter(|id| id.0 < past.len()) {
+        if layer(*id)? != Layer::Trace {
+            continue;
+        }
+        for above in state.dependents(*id)? {
+            if layer(above)? != Layer::Recall {
+                continue;
+            }
+            let routes = |edge: Edge| matches!(edge, Edge::Parent | Edge::Mentions | Edge::Solves);
+            let mut themes: Vec<ItemId> = state.dependents(above)?;
+            themes.extend(state.edges_out(above, None)?.iter().filter(|end| routes(end.edge)).map(|end| end.far));
+            for theme in themes {
+                if layer(theme)? == Layer::Theme {
+                    return Ok(true);
+                }
+            }
         }
     }
     Ok(false)

@@ -3,7 +3,7 @@
 //! ```text
 //! P = the pointers that resolve; none: refused
 //! SKIP if the filter refuses the finding
-//! M = the 3 recalls nearest to it that are active and visible
+//! M = the 3 recalls nearest to it that are active and visible; by words the 3 nearest of those without a vector, too
 //! ADD     remember it from P, origin `linked_fact`
 //! UPDATE  a new recall supersedes one of M and takes its key; pointers, parents, `mentions` and `solves` of both
 //! SKIP    nothing is written
@@ -202,7 +202,7 @@ impl Transaction<'_> {
 
     fn add(&mut self, learn: &Learn, from: Vec<Pointer>, notes: Vec<String>) -> Result<Learned> {
         let mut recall = NewRecall::new(Kind::Fact, learn.text.clone()).origin(Origin::LinkedFact);
-        recall.vector = learn.vector.clone();
+        recall.vector = self.finding_vector(learn, &learn.text)?;
         recall.from = from;
         let item = self.remember(recall)?;
         self.state_claims(item, learn)?;
@@ -225,13 +225,21 @@ impl Transaction<'_> {
             return Err(Error::Invalid(format!("'{key}' is retired and cannot be updated; learn it anew")));
         }
         let mut recall = NewRecall::new(attributes.kind, text.clone()).origin(Origin::Refined);
-        recall.vector = if text == learn.text { learn.vector.clone() } else { self.text_vector(&text)? };
+        recall.vector = self.finding_vector(learn, &text)?;
         recall.from = from;
         let item = self.update(&key, recall)?;
         self.unite_links(old, item)?;
         self.state_claims(item, learn)?;
         let pointers = self.state()?.pointers(item)?.len() as u64;
         Ok(Learned { op: LearnOp::Update, item: Some(item), replaced: Some(old), pointers, notes })
+    }
+
+    /// The vector of a text to be remembered: that of the finding, if it is its text and has one, else the embedder's.
+    fn finding_vector(&mut self, learn: &Learn, text: &str) -> Result<Option<Vec<f32>>> {
+        match learn.vector.as_ref().filter(|_| text == learn.text) {
+            Some(vector) => Ok(Some(vector.clone())),
+            None => self.text_vector(text),
+        }
     }
 
     fn state_claims(&mut self, item: ItemId, learn: &Learn) -> Result<()> {

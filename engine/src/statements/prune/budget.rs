@@ -354,10 +354,10 @@ impl Candidates {
     }
 }
 
-/// The order of the budget: utility, then time (absent is oldest), then the earlier id.
+/// The order of the budget: utility and credit together, then time (absent is oldest), then the earlier id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Worth {
-    /// The utility as an integer of the same order.
+    /// Their sum as an integer of the same order.
     utility: i32,
     time: Option<i64>,
     id: Reverse<u32>,
@@ -366,7 +366,7 @@ struct Worth {
 impl Worth {
     fn of(id: u32, attributes: &Attributes) -> Worth {
         // `0.0 +` makes the negative zero equal to the positive one.
-        let bits = (0.0 + attributes.utility).to_bits().cast_signed();
+        let bits = (0.0 + attributes.utility + attributes.credit).to_bits().cast_signed();
         let utility = if bits < 0 { !(bits & i32::MAX) } else { bits };
         Worth { utility, time: attributes.time, id: Reverse(id) }
     }

@@ -99,7 +99,9 @@ fn decayed(snapshot: &Snapshot, among: Option<&Bits>, half_life: i64, below: f32
         // A recall that nothing has judged yet is given time to be of use.
         let is_new = attributes.utility_count == 0 && attributes.utility == 0.0 && age < half_life;
         let share = (-(age as f64) / half_life as f64).exp2();
-        Ok(!is_new && f64::from(attributes.utility) * share < f64::from(below))
+        // Credit compares the rollouts of a group: less of it than others had is no reason to go.
+        let worth = attributes.utility + attributes.credit.max(0.0);
+        Ok(!is_new && f64::from(worth) * share < f64::from(below))
     })
 }
 

@@ -147,13 +147,15 @@ impl Transaction<'_> {
         self.push(Record::Uncite(UnciteRecord { item: item.0, pointers: gone }))
     }
 
-    /// Changes the status or utility of an item, or retires it.
+    /// Changes the status, utility or credit of an item, or retires it.
     pub fn mark(&mut self, item: ItemId, mark: Mark, because: Option<String>) -> Result<()> {
         self.state.attributes(item)?;
         let change = match mark {
             Mark::Status(status) => Change::Status(status.to_byte()),
             Mark::Utility(utility, count) if utility.is_finite() => Change::Utility(utility, count),
             Mark::Utility(..) => return Err(Error::Invalid("utility must be a finite number".to_owned())),
+            Mark::Credit(credit, count) if credit.is_finite() => Change::Credit(credit, count),
+            Mark::Credit(..) => return Err(Error::Invalid("credit must be a finite number".to_owned())),
             Mark::Inactive => return self.deactivate(item, None, because),
         };
         self.push(Record::Mark(MarkRecord { item: item.0, change, by: None, because }))

@@ -154,6 +154,8 @@ fn reading() -> Tree<Statement> {
         Just(Verify::Segments),
         Just(Verify::All),
     ];
+    let replayed = prop_oneof![id_arg().prop_map(Replayed::Receipt), count_arg().prop_map(Replayed::Last)];
+    let without = prop_oneof![vec(reference(), 1..3).prop_map(Without::Refs), Just(Without::Each)];
     prop_oneof![
         find,
         count,
@@ -164,7 +166,7 @@ fn reading() -> Tree<Statement> {
         one_of(ShowTarget::ALL).prop_map(|it| Statement::Show(it.into())),
         id_arg().prop_map(Statement::ShowPage),
         as_of().prop_map(|past| Statement::ShowGraph(past.into())),
-        id_arg().prop_map(Statement::Replay),
+        (replayed, of(without)).prop_map(|(of, without)| Statement::Replay(Replay { of, without })),
     ]
     .boxed()
 }
