@@ -48,7 +48,7 @@ impl StaticModel {
     fn embed<'py>(&self, py: Python<'py>, texts: Vec<Text>) -> PyResult<Vec<Option<Bound<'py, PyArray1<f32>>>>> {
         let texts: Vec<&str> = texts.iter().map(|text| text.0.as_str()).collect();
         let vectors =
-            py.detach(|| self.0.embed_batch(&texts)).map_err(|error| errors::raise(py, &error.into(), None))?;
+            py.detach(|| self.0.embed_passages(&texts)).map_err(|error| errors::raise(py, &error.into(), None))?;
         Ok(vectors.into_iter().map(|vector| vector.map(|vector| PyArray1::from_vec(py, vector))).collect())
     }
 }
@@ -74,7 +74,7 @@ impl Embedder for Callable {
         self.space.model.clone()
     }
 
-    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
         let made = Python::attach(|py| matrix(&self.call.bind(py).call1((texts,))?, texts.len()));
         made.map_err(|error| EmbedError::new(error.to_string()))
     }
