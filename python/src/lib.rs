@@ -68,7 +68,7 @@ mod _native {
     #[pymodule_export]
     use super::database::{Database, open, rebuild, salvage};
     #[pymodule_export]
-    use super::embedders::StaticModel;
+    use super::embedders::EmbeddingModel;
     #[pymodule_export]
     use super::knowledge::{choose_mode, guidance, learn, routed, structure, summarise, training};
     #[pymodule_export]
