@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let start = thread_cpu_time();
     let mut without = 0;
     for batch in texts.chunks(BATCH) {
-        without += embedder.embed_batch(batch)?.iter().filter(|vector| vector.is_none()).count();
+        without += embedder.embed_passages(batch)?.iter().filter(|vector| vector.is_none()).count();
     }
     let seconds = (thread_cpu_time() - start).as_secs_f64();
     println!(

@@ -1,8 +1,9 @@
 //! Opening a database, and telling what opening did.
 
+use crate::embedder;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::text::printable;
-use holotype::embed::{Embedder, StaticEmbedder};
+use holotype::embed::Embedder;
 use holotype::{Accelerator, Error, Holotype, Options};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -61,8 +62,8 @@ static EMBEDDER: OnceLock<Option<Arc<dyn Embedder>>> = OnceLock::new();
 
 /// Has databases opened with the model in this folder as their embedder.
 pub(crate) fn embed_by(folder: Option<&Path>) -> Result<(), Failure> {
-    let embedder = folder.map(StaticEmbedder::open).transpose()?;
-    EMBEDDER.get_or_init(|| embedder.map(|embedder| Arc::new(embedder) as Arc<dyn Embedder>));
+    let opened = folder.map(embedder::open).transpose()?;
+    EMBEDDER.get_or_init(|| opened.map(|opened| opened.embedder));
     Ok(())
 }
 

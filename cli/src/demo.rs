@@ -18,7 +18,7 @@ use change::ChangedCopy;
 use holotype::answer::{Answer, Role, Row};
 use holotype::plural::counted;
 use holotype::{Holotype, Layer, Options, Verdict, hex};
-use scratch::Scratch;
+pub(crate) use scratch::Scratch;
 use serde_json::{Map, Value, json};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

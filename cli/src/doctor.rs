@@ -95,7 +95,11 @@ fn examine(path: &Path, findings: &mut Findings) {
             let space =
                 content.space.as_ref().map_or("none: questions are answered by words".to_owned(), Space::to_string);
             findings.say("model", space);
-            findings.say("vectors", format!("{} of {}", content.vectors, counted(content.items, "items")));
+            let pending = match content.pending {
+                0 => String::new(),
+                pending => format!(", {pending} pending: `holotype embed` fills them"),
+            };
+            findings.say("vectors", format!("{} of {}{pending}", content.vectors, counted(content.items, "items")));
         }
         Err(error) => findings.complain("state", error.to_string()),
     }

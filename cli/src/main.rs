@@ -27,6 +27,8 @@ mod demo;
 mod density;
 mod diff;
 mod doctor;
+mod embed;
+mod embedder;
 mod export;
 mod failure;
 mod fmt;
@@ -63,6 +65,7 @@ mod seal;
 mod signing;
 mod stats;
 mod structure;
+mod trial;
 mod verify;
 mod why;
 
@@ -88,7 +91,8 @@ struct Cli {
     /// The device for batches of searches by vector: auto (a GPU if that is faster), cpu or cuda
     #[arg(long, global = true, value_name = "WHERE", default_value = "auto")]
     accelerator: Accelerator,
-    /// The folder of a model2vec model, such as potion-base-8M, that makes the vectors of texts without one
+    /// The folder of a model that makes the vectors of texts without one: a transformer, such as all-MiniLM-L6-v2, or a
+    /// model2vec model, such as potion-base-8M
     #[arg(long, global = true, value_name = "DIR")]
     embedder: Option<PathBuf>,
     /// The file outside the database with its newest head, signed: a database that was rolled back or written anew
@@ -104,6 +108,9 @@ struct Cli {
 enum Command {
     /// Tell an example story in one minute: one question, asked twice
     Demo(demo::Args),
+    /// Try it: an agent's session is recorded, cleared and remembered
+    #[command(name = "try")]
+    Try(trial::Args),
     /// Create an empty database
     Create(create::Args),
     /// Import JSON Lines files into a database
@@ -160,6 +167,10 @@ enum Command {
     Salvage(salvage::Args),
     /// Rebuild every derived file from the log
     Rebuild(rebuild::Args),
+    /// Make the vectors of texts that were written without the model of --embedder
+    Embed(embed::Args),
+    /// Say what the embedding model of a folder is, and how fast it is here
+    Embedder(embedder::Args),
     /// Make all vectors anew with the model of --embedder, visible in one step
     Reembed(reembed::Args),
     /// Compute HiMPO advantages of memory writes from log-probabilities
@@ -206,7 +217,11 @@ fn main() -> ExitCode {
     if !is_hook && let Err(failure) = embeds().and_then(|()| interrupt::install()) {
         return failure.tell(format);
     }
-    match run(cli.command, format, drawing) {
+    let done = run(cli.command, format, drawing);
+    if let Some(note) = database::embedder().and_then(|embedder| embedder.take_note()) {
+        database::note(&note);
+    }
+    match done {
         Ok(status) => status.into(),
         Err(failure) => failure.tell(format),
     }
@@ -221,6 +236,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
     let format = format.unwrap_or_default();
     match command {
         Command::Demo(args) => demo::run(&args, format),
+        Command::Try(args) => trial::run(&args),
         Command::Create(args) => create::run(&args, format),
         Command::Import(args) => import::run(&args, format),
         Command::Export(args) => export::run(&args, format),
@@ -249,6 +265,8 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Backup(args) => backup::run(&args, format),
         Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
+        Command::Embed(args) => embed::run(&args, format),
+        Command::Embedder(args) => embedder::run(&args, format),
         Command::Reembed(args) => reembed::run(&args, format),
         Command::Credit(args) => credit::run(&args),
         Command::Rollouts(args) => rollouts::run(&args, format),

@@ -55,9 +55,7 @@ fn embedder(args: &Args) -> Result<Arc<dyn Embedder>, Failure> {
     }
     let Some(name) = &args.built_in else {
         let problem = Problem::input("usage", "no model to make the vectors with");
-        return Err(problem
-            .hint("give --embedder DIR, the folder of a model2vec model, or --built-in hashing-v1-256")
-            .into());
+        return Err(problem.hint("give --embedder DIR, the folder of a model, or --built-in hashing-v1-256").into());
     };
     match HashingEmbedder::from_name(name) {
         Some(embedder) => Ok(Arc::new(embedder)),

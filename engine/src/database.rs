@@ -103,6 +103,9 @@ impl Holotype {
         if let Some(space) = &options.space {
             transaction.define_space(space)?;
         }
+        if let Some(embedder) = &options.embedder {
+            transaction.adopt(embedder.as_ref())?;
+        }
         if let Some(profile) = &options.profile {
             transaction.set("profile", profile)?;
         }

@@ -81,6 +81,7 @@ pub use holotype_storage::MemoryReserve;
 pub use holotype_storage::log::Head;
 pub use maintain::backup::BackupReport;
 pub use maintain::changes::{Change, Changes, CommittedChange, Subscription};
+pub use maintain::pending::EmbedReport;
 pub use maintain::reembed::{ReembedOptions, ReembedReport};
 pub use maintain::retain::RetainReport;
 pub use maintain::salvage::{Lost, SalvageReport, salvage, salvage_on};

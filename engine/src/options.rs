@@ -189,7 +189,9 @@ impl Options {
     }
 
     /// The same options with an embedder, which makes the vector of each item and question that comes without one. A
-    /// database without a space takes the embedder's; its fingerprint is recorded with the first vector.
+    /// new database takes the embedder's space and records its fingerprint; one without a space takes them with its
+    /// first vector. Items that a process without the embedder writes are pending, until
+    /// [`Holotype::embed_pending`](crate::Holotype::embed_pending) makes their vectors.
     ///
     /// ```
     /// use holotype::embed::HashingEmbedder;

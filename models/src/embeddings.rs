@@ -85,7 +85,7 @@ impl Embedder for Embeddings {
     }
 
     /// `None` for a text without a letter or digit, about which a model is not asked.
-    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
         self.asked(&self.prefix, texts)
     }
 

@@ -22,11 +22,11 @@ from collections.abc import Sequence
 
 from ._codec import jsonable
 from ._database import Database, create, open, open_or_create, rebuild, salvage
-from ._embedding import Embedder, HashingEmbedder, StaticEmbedder
+from ._embedding import Embedder, HashingEmbedder, ModelEmbedder, minilm
 from ._native import Answer, Citation, Item, Line, Row, Table
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from ._values import Change, Commit, Fault, Head, ImportReport, Pointer, ReembedReport, Space, VerifyReport
+from ._values import Change, Commit, EmbedReport, Fault, Head, ImportReport, Pointer, ReembedReport, Space, VerifyReport
 from .errors import Error, InputError, LimitError, OpenError, QueryError, StorageError, Timeout
 from .proof import SigningKey, check_proof
 from .roles import Model
@@ -37,6 +37,7 @@ __all__ = [
     "Citation",
     "Commit",
     "Database",
+    "EmbedReport",
     "Embedder",
     "Error",
     "Fault",
@@ -48,6 +49,7 @@ __all__ = [
     "LimitError",
     "Line",
     "Model",
+    "ModelEmbedder",
     "OpenError",
     "Pointer",
     "QueryError",
@@ -56,7 +58,6 @@ __all__ = [
     "SigningKey",
     "Snapshot",
     "Space",
-    "StaticEmbedder",
     "StorageError",
     "Table",
     "Timeout",
@@ -65,6 +66,7 @@ __all__ = [
     "check_proof",
     "create",
     "jsonable",
+    "minilm",
     "open",
     "open_or_create",
     "rebuild",

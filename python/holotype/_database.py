@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _native
-from ._embedding import Embedder, engine_embedder, space_of
+from ._embedding import Embedder, as_embedder, engine_embedder, space_of
 from ._native import Answer, Citation, Item, Table
 from ._reading import Limits, Reading
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from ._values import Change, Head, ImportReport, ReembedReport, Space, VerifyReport, listed
+from ._values import Change, EmbedReport, Head, ImportReport, ReembedReport, Space, VerifyReport, listed
 from .errors import InputError, VectorError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def create(
     *,
     space: Space | str | None = None,
     profile: Profile | None = None,
-    embedder: Embedder | None = None,
+    embedder: Embedder | str | os.PathLike[str] | None = None,
     fields: Mapping[str, FieldType] | None = None,
     **options: Unpack[OpenOptions],
 ) -> Database:
@@ -47,6 +48,7 @@ def create(
     :param options: ``shared`` as in :func:`open`, and those of the Rust interface by name, such as ``memory_limit`` or
         ``write_timeout`` (seconds).
     """
+    embedder = as_embedder(embedder)
     given = {**options, "space": space_of(embedder, Space.of(space)), "profile": profile}
     return _declared(_open("create", path, embedder, given), fields)
 
@@ -56,7 +58,7 @@ def open(
     *,
     read_only: bool = False,
     shared: bool = False,
-    embedder: Embedder | None = None,
+    embedder: Embedder | str | os.PathLike[str] | None = None,
     **options: Unpack[OpenOptions],
 ) -> Database:
     """Opens a database. One process may have it open for writing, or any number with ``shared=True``, which write in
@@ -73,7 +75,7 @@ def open(
     ...     one["t1"].text
     'Book it.'
     """
-    return _open("open", path, embedder, {**options, "read_only": read_only, "shared": shared})
+    return _open("open", path, as_embedder(embedder), {**options, "read_only": read_only, "shared": shared})
 
 
 def open_or_create(
@@ -81,17 +83,19 @@ def open_or_create(
     *,
     space: Space | str | None = None,
     profile: Profile | None = None,
-    embedder: Embedder | None = None,
+    embedder: Embedder | str | os.PathLike[str] | None = None,
     fields: Mapping[str, FieldType] | None = None,
     **options: Unpack[OpenOptions],
 ) -> Database:
     """Opens a database, or creates it if there is none: see :func:`open` and :func:`create`."""
+    embedder = as_embedder(embedder)
     given = {**options, "space": space_of(embedder, Space.of(space)), "profile": profile}
     return _declared(_open("open_or_create", path, embedder, given), fields)
 
 
-def rebuild(path: Path, *, embedder: Embedder | None = None, **options: Unpack[OpenOptions]) -> Database:
+def rebuild(path: Path, *, embedder: Embedder | str | os.PathLike[str] | None = None, **options: Unpack[OpenOptions]) -> Database:
     """Opens a database after making everything that is derived from the log again."""
+    embedder = as_embedder(embedder)
     return Database(_native.rebuild(path, {**options, "embedder": engine_embedder(embedder, None)}), embedder)
 
 
@@ -159,6 +163,19 @@ class Database(Reading):
     def __init__(self, native: _native.Database, embedder: Embedder | None) -> None:
         self._native = native
         self._embedder = embedder
+        self._is_warned = False
+
+    def _warn_of_pending(self) -> None:
+        """Says once that what was written without the model of the database has no vectors yet."""
+        if self._is_warned or self._embedder is not None:
+            return
+        if pending := self._native.pending():
+            self._is_warned = True
+            warnings.warn(
+                f"{pending} texts wait for their vectors: the database was opened without its embedder; "
+                "open it with embedder=... and call db.embed_pending()",
+                stacklevel=3,
+            )
 
     def _run(
         self, script: str, params: dict[str, Any] | None, limits: Limits | None, single: bool
@@ -180,7 +197,7 @@ class Database(Reading):
         >>> with db.begin() as tx:
         ...     number = tx.record("Book it.", episode="trip-42", source="user")
         """
-        return Transaction(self._native.begin(False, timeout), self._embedder, durability)
+        return Transaction(self._native.begin(False, timeout), self._embedder, durability, self._warn_of_pending)
 
     def record(
         self,
@@ -241,7 +258,7 @@ class Database(Reading):
 
     def _begin_shared(self, durability: Durability, timeout: float | None) -> Transaction:
         """A transaction that belongs to no one thread, for asyncio."""
-        return Transaction(self._native.begin(True, timeout), self._embedder, durability)
+        return Transaction(self._native.begin(True, timeout), self._embedder, durability, self._warn_of_pending)
 
     # ---- following ----
 
@@ -419,9 +436,21 @@ class Database(Reading):
         """
         return ImportReport(**self._native.import_file(path, vectors, durability, skip_bad))
 
+    def embed_pending(self, limit: int | None = None) -> EmbedReport:
+        """Makes the vectors of texts that were written without the embedder of the database.
+
+        Others may read and write meanwhile. ``answer.pending`` and ``db.stats()`` say how many wait.
+
+        :param limit: the most texts; all of them by default.
+
+        >>> db.embed_pending().pending
+        0
+        """
+        return EmbedReport(*self._native.embed_pending(limit))
+
     def reembed(
         self,
-        embedder: Embedder,
+        embedder: Embedder | str | os.PathLike[str],
         *,
         space: Space | str | None = None,
         batch: int = 256,
@@ -441,10 +470,11 @@ class Database(Reading):
         >>> db.snapshot().space
         Space(model='hashing-v1-64', dim=64, metric='cosine', encoding='f32')
         """
+        embedder = cast("Embedder", as_embedder(embedder))
         target = space_of(embedder, Space.of(space))
         model = engine_embedder(embedder, target)
         if target is None:
-            hint = "give a model, such as holotype.StaticEmbedder(folder)"
+            hint = "give a model, such as holotype.ModelEmbedder(folder)"
             raise InputError(f"there is no embedder to make vectors by; {hint}", hint=hint)
         return ReembedReport(*self._native.reembed(model, target._parts(), batch, durability))
 

@@ -16,13 +16,13 @@ __all__ = [
     "Changes",
     "Citation",
     "Database",
+    "EmbeddingModel",
     "Item",
     "Line",
     "Loop",
     "Model",
     "Row",
     "Snapshot",
-    "StaticModel",
     "Table",
     "Transaction",
     "answer_recalls",
@@ -76,6 +76,8 @@ class Answer(Sequence[Row]):
     def route(self) -> list[str]: ...
     @property
     def excluded(self) -> dict[str, int]: ...
+    @property
+    def pending(self) -> int: ...
     @property
     def refresh(self) -> dict[str, Any] | None: ...
     @property
@@ -238,10 +240,10 @@ class Citation:
     def __deepcopy__(self, memo: Any) -> Self: ...
 
 @final
-class StaticModel:
-    """A static model, read from a folder."""
+class EmbeddingModel:
+    """A model of embeddings, read from a folder."""
 
-    def __new__(cls, folder: _Path) -> StaticModel: ...
+    def __new__(cls, folder: _Path) -> EmbeddingModel: ...
     @property
     def name(self) -> str: ...
     @property
@@ -249,6 +251,9 @@ class StaticModel:
     @property
     def dim(self) -> int: ...
     def embed(self, texts: list[str]) -> list[numpy.ndarray[Any, Any] | None]: ...
+    def embed_query(self, text: str) -> numpy.ndarray[Any, Any] | None: ...
+    def describe(self) -> list[tuple[str, str]]: ...
+    def take_note(self) -> str | None: ...
 
 @final
 class Table(Sequence[tuple[Any, ...]]):
@@ -388,6 +393,8 @@ class Database:
     def import_file(
         self, path: _Path, vectors: _Path | None, durability: str, skip_bad: bool
     ) -> dict[str, Any]: ...
+    def pending(self) -> int: ...
+    def embed_pending(self, limit: int | None) -> tuple[int, int, int]: ...
     def reembed(
         self, model: Any, model_space: tuple[str, int, str, str], batch: int, durability: str
     ) -> tuple[int, int, int, int]: ...

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import _native
-from ._embedding import Embedder, embed
+from ._embedding import Embedder, embed_queries
 from ._native import Answer, Table
 from ._values import listed
 from ._where import field_name, predicate
@@ -142,7 +142,7 @@ class Reading:
         ('t1', 'ok')
         """
         if text is not None and vector is None and self._embedder is not None:
-            vector = embed(self._embedder, [text])[0]
+            vector = embed_queries(self._embedder, [text])[0]
         statement = _Statement(text, vector, like, params)
         if episode is not None:
             statement.scope("episode", episode)
@@ -206,7 +206,7 @@ class Reading:
         """
         asked = listed("texts", texts, "questions")
         if vectors is None and self._embedder is not None and asked and None not in asked:
-            vectors = embed(self._embedder, cast("list[str]", asked))
+            vectors = embed_queries(self._embedder, cast("list[str]", asked))
         rows = [None] * len(asked) if vectors is None else list(vectors)
         if len(rows) != len(asked):
             hint = "give one vector for each question"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -39,11 +39,18 @@ class Transaction(Reading):
     True
     """
 
-    def __init__(self, native: _native.Transaction, embedder: Embedder | None, durability: Durability) -> None:
+    def __init__(
+        self,
+        native: _native.Transaction,
+        embedder: Embedder | None,
+        durability: Durability,
+        committed: Callable[[], None],
+    ) -> None:
         self._native = native
         self._embedder = embedder
         self._is_noted = False
         self._durability = durability
+        self._after_commit = committed
         self.committed: Commit | None = None
         """The commit, once there is one."""
 
@@ -335,6 +342,7 @@ class Transaction(Reading):
         """Commits. ``sync`` waits until it survives power loss, ``flush`` a crash of this process, ``none`` neither."""
         number, position, time = self._native.commit(self._durability if durability is None else durability)
         self.committed = Commit(number, position, time)
+        self._after_commit()
         return self.committed
 
     def rollback(self) -> None:

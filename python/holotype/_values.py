@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Change",
     "Commit",
+    "EmbedReport",
     "Fault",
     "Head",
     "ImportReport",
@@ -210,6 +211,17 @@ class ImportReport(NamedTuple):
     """Items whose text was embedded."""
     errors: list[str]
     """Why lines were skipped."""
+
+
+class EmbedReport(NamedTuple):
+    """The outcome of making pending vectors."""
+
+    embedded: int
+    """Items that got their vector."""
+    without: int
+    """Items whose text has none, as the model says."""
+    pending: int
+    """Items that are still pending."""
 
 
 class ReembedReport(NamedTuple):

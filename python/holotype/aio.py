@@ -34,7 +34,7 @@ __all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_cre
 
 _WAITS_FOR_THE_WRITER = {
     "query", "script", "recall", "replay", "changed_answers", "blame", "stats", "verify", "checkpoint", "compact", "backup", "import_file",
-    "reembed", "wait_for_changes", "record", "load", "recall_many",
+    "reembed", "embed_pending", "wait_for_changes", "record", "load", "recall_many",
 }  # fmt: skip
 
 _SLICE = 1.0
@@ -214,6 +214,7 @@ class Database(_Reading):
     verify = _Mirrored(_database.Database.verify)
     checkpoint = _Mirrored(_database.Database.checkpoint)
     reembed = _Mirrored(_database.Database.reembed)
+    embed_pending = _Mirrored(_database.Database.embed_pending)
     backup = _Mirrored(_database.Database.backup)
     get_many = _Mirrored(_database.Database.get_many)
     citations = _Mirrored(_database.Database.citations)

@@ -254,6 +254,12 @@ impl Answer {
         Ok(dict)
     }
 
+    /// Items whose text waits for its vector, so that questions find them by their words alone.
+    #[getter]
+    fn pending(&self) -> u64 {
+        self.inner.pending
+    }
+
     /// The tool to call again because the best row is stale, as `tool` and `last_step`.
     #[getter]
     fn refresh<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {

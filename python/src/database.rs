@@ -464,6 +464,20 @@ impl Database {
         Ok(dict)
     }
 
+    /// The number of texts that wait for their vector.
+    fn pending(&self, py: Python<'_>) -> PyResult<u64> {
+        let handle = self.readable(py)?;
+        handle.snapshot().pending().map_err(|error| errors::raise(py, &error, None))
+    }
+
+    /// Makes pending vectors, at most so many. Returns the numbers of items that were filled, that have none, and that
+    /// are still pending.
+    fn embed_pending(&self, py: Python<'_>, limit: Option<u64>) -> PyResult<(u64, u64, u64)> {
+        let handle = self.writable(py)?;
+        let report = interrupt::run(py, None, |_| handle.embed_pending(limit.unwrap_or(u64::MAX)))?;
+        Ok((report.embedded, report.without, report.pending))
+    }
+
     /// Makes all vectors anew. Returns the numbers of items with a new vector, without one and of an earlier call, and
     /// the commit.
     fn reembed(

@@ -68,7 +68,7 @@ mod _native {
     #[pymodule_export]
     use super::database::{Database, open, rebuild, salvage};
     #[pymodule_export]
-    use super::embedders::StaticModel;
+    use super::embedders::EmbeddingModel;
     #[pymodule_export]
     use super::knowledge::{
         answer_from, choose_mode, extract_pages, guidance, judge, learn, routed, structure, summarise, training,

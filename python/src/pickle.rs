@@ -120,6 +120,7 @@ fn of_rows<'py>(py: Python<'py>, answer: &EngineAnswer, rows: Vec<Bound<'py, PyD
         "certificate": answer.certificate,
         "route": &answer.route,
         "excluded": &answer.excluded,
+        "pending": answer.pending,
         "refresh": answer.refresh.as_ref().map(|refresh| (&refresh.tool, refresh.last_step)),
         "rounds": answer.rounds,
         "notes": &answer.notes,
@@ -145,6 +146,7 @@ fn answer(state: &Bound<'_, PyDict>) -> PyResult<EngineAnswer> {
         certificate: lasting(get(state, "certificate")?),
         route: get(state, "route")?,
         excluded: excluded.into_iter().map(|(name, count)| (lasting(name), count)).collect(),
+        pending: get(state, "pending")?,
         refresh: refresh.map(|(tool, last_step)| Refresh { tool, last_step }),
         rounds: get(state, "rounds")?,
         // Its record is read from the JSON of the answer.

@@ -84,7 +84,7 @@ def test_another_model_is_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "quantized"])
 def test_static_models_give_the_vectors_of_model2vec(path: Path, name: str) -> None:
-    embedder = holotype.StaticEmbedder(MODELS / name)
+    embedder = holotype.ModelEmbedder(MODELS / name)
     lines = [json.loads(line) for line in (MODELS / f"{name}.jsonl").read_text().splitlines()]
     assert lines
     for line, vector in zip(lines, embedder([line["text"] for line in lines]), strict=True):
@@ -103,7 +103,7 @@ def test_static_models_give_the_vectors_of_model2vec(path: Path, name: str) -> N
 
 def test_a_folder_that_is_no_model_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(holotype.Error, match="config.json"):
-        holotype.StaticEmbedder(tmp_path)
+        holotype.ModelEmbedder(tmp_path)
 
 
 def test_vectors_are_made_anew_and_interruptions_resumed(path: Path) -> None:

@@ -34,7 +34,7 @@ impl Embedder for KnownTexts {
         self.dim
     }
 
-    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
         Ok(texts.iter().map(|text| self.vectors.get(*text).cloned()).collect())
     }
 }

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 /// Names that are tried before giving up: others of them belong to demos that were killed.
 const MOST_NAMES: u32 = 1000;
 
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    pub(super) fn new() -> Result<Scratch, Failure> {
+    pub(crate) fn new() -> Result<Scratch, Failure> {
         let parent = std::env::temp_dir();
         let process = std::process::id();
         let mut path = parent.clone();
@@ -28,7 +28,7 @@ impl Scratch {
         Err(Problem::io(&path, "create", &io::ErrorKind::AlreadyExists.into()).into())
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

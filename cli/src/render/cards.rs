@@ -241,6 +241,9 @@ pub(super) fn notes(answer: &Answer) -> Vec<String> {
         let left_out: Vec<String> = answer.excluded.iter().map(|(flaw, items)| format!("{items} {flaw}")).collect();
         notes.push(format!("left out: {}", left_out.join(", ")));
     }
+    if answer.pending > 0 {
+        notes.push(format!("pending: {}", counted(answer.pending, "vectors")));
+    }
     let mut stands = vec![format!("as of commit {}", answer.commit)];
     stands.extend(answer.at.episode.as_ref().map(|episode| format!("read in {episode}")));
     stands.extend(answer.at.step.map(|step| format!("at step {step}")));

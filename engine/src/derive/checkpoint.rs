@@ -194,13 +194,14 @@ fn thaw(core: &Core, frozen: &Frozen, written: Written) -> Result<()> {
     let mut state = writer.state.as_ref().clone();
     state.rows.thaw(base);
     state.attributes.thaw(written.chunks);
-    for (layer, files) in state.layers.iter_mut().zip(written.layers) {
+    let layers = state.layers.iter_mut().zip(&frozen.state.layers);
+    for ((layer, frozen_layer), files) in layers.zip(written.layers) {
         // Merges may have replaced older segments meanwhile.
         if let (Some(vectors), Some(segment)) = (&mut layer.vectors, files.vectors) {
             Arc::make_mut(&mut vectors.segments).push(segment);
             let tail = VectorTail::from(vectors.tail.clone());
-            if let Some(last) = frozen.state.bound().checked_sub(1) {
-                tail.discard_through(last);
+            if let Some(sealed) = &frozen_layer.vectors {
+                tail.discard(&sealed.tail);
             }
             vectors.tail = tail.view();
         }

@@ -303,11 +303,14 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
         if changed >= limit / 8 { self.write_batch() } else { Ok(()) }
     }
 
-    /// Collects the vectors of a transaction that are not in force yet. If it puts an epoch in force, the vectors of
-    /// the index are replaced by those of the epoch.
+    /// Collects the vectors of a transaction that are not in force yet, and indexes those that are. If it puts an epoch
+    /// in force, the vectors of the index are replaced by those of the epoch.
     fn take_vectors(&mut self, transaction: &Decoded) -> Result<()> {
+        let reembeds = transaction.records().any(|record| matches!(record, Record::Reembed(_)));
+        let in_force = (!reembeds).then(|| self.state.epoch_in_force()).transpose()?;
         for record in transaction.records() {
             match record {
+                Record::Vector(VectorRecord { epoch, .. }) if Some(*epoch) == in_force => {}
                 Record::Vector(VectorRecord { epoch, item, vector: Some(vector) }) => {
                     self.staged_vectors.entry(*epoch).or_default().insert(*item, vector.clone());
                 }
@@ -315,7 +318,10 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
                 _ => {}
             }
         }
-        Ok(())
+        match reembeds {
+            true => Ok(()),
+            false => self.state.index_filled(transaction.records(), Some(self.covered_items)),
+        }
     }
 
     fn replace_vectors(&mut self, epoch: u64) -> Result<()> {

@@ -1,7 +1,9 @@
-//! Maintenance: verification, backup, retention, salvage, following another process, changes, statistics.
+//! Maintenance: verification, backup, retention, salvage, following another process, changes, vectors that are made
+//! later or anew, statistics.
 
 pub(crate) mod backup;
 pub(crate) mod changes;
+pub(crate) mod pending;
 pub(crate) mod reembed;
 pub(crate) mod refresh;
 pub(crate) mod retain;

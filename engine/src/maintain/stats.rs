@@ -40,6 +40,8 @@ pub struct ContentStats {
     pub space: Option<Space>,
     /// Items with a vector in the space.
     pub vectors: u64,
+    /// Items whose text waits for a vector of the database's model ([`Holotype::embed_pending`]).
+    pub pending: u64,
 }
 
 /// The numbers of things in a database, with its files and limits.
@@ -183,6 +185,7 @@ impl ContentStats {
         let space = self.space.as_ref().map_or("none".to_owned(), ToString::to_string);
         row("embedding space".to_owned(), Cell::Text(space));
         row("vectors".to_owned(), Cell::count(self.vectors));
+        row("pending vectors".to_owned(), Cell::count(self.pending));
         Table { verb: "stats", columns: ["name", "value"].map(str::to_owned).to_vec(), rows, ..Table::default() }
     }
 }
@@ -215,6 +218,7 @@ impl Snapshot {
             claims: u64::from(state.meta.claims),
             space: self.space()?,
             vectors,
+            pending: state.pending_count()?,
         })
     }
 }

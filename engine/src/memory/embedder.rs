@@ -33,7 +33,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`EmbedError`] if the model gives no vectors; the items are then not written.
-    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError>;
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError>;
 
     /// The name that a new space takes from the model; the fingerprint by default.
     fn name(&self) -> String {
@@ -41,12 +41,18 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     }
 
     /// The vector of a question. Models that tell questions and passages apart override it; by default it is
-    /// [`Embedder::embed_batch`] of one text.
+    /// [`Embedder::embed_passages`] of one text.
     ///
     /// # Errors
-    /// As [`Embedder::embed_batch`].
+    /// As [`Embedder::embed_passages`].
     fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError> {
-        Ok(self.embed_batch(&[text])?.into_iter().next().flatten())
+        Ok(self.embed_passages(&[text])?.into_iter().next().flatten())
+    }
+
+    /// A remark for the user that is made once, such as that texts were longer than the model reads; `None` without
+    /// one, and after it was taken.
+    fn take_note(&self) -> Option<String> {
+        None
     }
 }
 
@@ -60,8 +66,8 @@ impl<E: Embedder + ?Sized> Embedder for Arc<E> {
         self.as_ref().dimensions()
     }
 
-    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
-        self.as_ref().embed_batch(texts)
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+        self.as_ref().embed_passages(texts)
     }
 
     fn name(&self) -> String {
@@ -70,6 +76,10 @@ impl<E: Embedder + ?Sized> Embedder for Arc<E> {
 
     fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError> {
         self.as_ref().embed_query(text)
+    }
+
+    fn take_note(&self) -> Option<String> {
+        self.as_ref().take_note()
     }
 }
 

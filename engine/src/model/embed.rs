@@ -28,7 +28,7 @@
 //!         5
 //!     }
 //!
-//!     fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+//!     fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
 //!         let count = |text: &str, vowel| text.chars().filter(|c| *c == vowel).count() as f32;
 //!         let vector = |text: &str| ['a', 'e', 'i', 'o', 'u'].map(|vowel| count(text, vowel)).to_vec();
 //!         let said = |vector: &Vec<f32>| vector.iter().any(|number| *number > 0.0);
@@ -36,7 +36,7 @@
 //!     }
 //! }
 //!
-//! let vectors = Vowels.embed_batch(&["a tree", "hm"]).unwrap();
+//! let vectors = Vowels.embed_passages(&["a tree", "hm"]).unwrap();
 //! assert_eq!(vectors, [Some(vec![1.0, 2.0, 0.0, 0.0, 0.0]), None]);
 //! ```
 
@@ -64,7 +64,7 @@ pub(crate) fn check_space(space: &Space, embedder: &dyn Embedder) -> Result<()> 
 /// # Errors
 /// [`Error::Embedder`] if the model fails or breaks that promise.
 pub(crate) fn vectors(embedder: &dyn Embedder, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>> {
-    let vectors = embedder.embed_batch(texts)?;
+    let vectors = embedder.embed_passages(texts)?;
     if vectors.len() != texts.len() {
         let (found, given) = (counted(vectors.len() as u64, "vectors"), counted(texts.len() as u64, "texts"));
         return Err(broken(embedder, &format!("{found} for {given}")));
@@ -104,5 +104,5 @@ fn check(embedder: &dyn Embedder, vector: &[f32]) -> Result<()> {
 
 fn broken(embedder: &dyn Embedder, found: &str) -> Error {
     let fingerprint = embedder.fingerprint();
-    Error::Embedder { reason: format!("the embedder {fingerprint} gave {found}; correct its embed_batch") }
+    Error::Embedder { reason: format!("the embedder {fingerprint} gave {found}; correct its embed_passages") }
 }

@@ -110,7 +110,7 @@ impl Embedder for HashingEmbedder {
         self.dim
     }
 
-    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
         Ok(texts.iter().map(|text| self.embed(text)).collect())
     }
 }

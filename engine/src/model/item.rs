@@ -241,6 +241,8 @@ pub(crate) struct Attributes {
     pub(crate) ungrounded: bool,
     /// True if it has a vector in the database's space.
     pub(crate) has_vector: bool,
+    /// True if it has a text and no vector, and no model has said yet that its text has none.
+    pub(crate) pending: bool,
     /// The inherited attributes, as bits of [`Inherited`].
     pub(crate) inherited: u8,
     /// Its origin.
@@ -306,6 +308,7 @@ impl Attributes {
             redacted: false,
             ungrounded: false,
             has_vector: false,
+            pending: false,
             inherited: 0,
             origin: Origin::Original,
             support: Support::Supported,

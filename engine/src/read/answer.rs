@@ -54,6 +54,8 @@ pub struct Answer {
     pub route: Vec<String>,
     /// The flaws that kept items in scope from being rows, with the number of items.
     pub excluded: Vec<(&'static str, u64)>,
+    /// Items of the database whose text waits for its vector, so that questions find them by their words alone.
+    pub pending: u64,
     /// The tool to call again, if the first row is stale.
     pub refresh: Option<Refresh>,
     /// Rounds of escalation.
@@ -431,6 +433,9 @@ impl Answer {
         if !self.excluded.is_empty() {
             let excluded = self.excluded.iter().map(|(name, count)| ((*name).to_owned(), Value::from(*count)));
             object.insert("excluded".into(), Value::Object(excluded.collect()));
+        }
+        if self.pending > 0 {
+            object.insert("pending".into(), self.pending.into());
         }
         if let Some(Refresh { tool, last_step }) = &self.refresh {
             object.insert("refresh".into(), json!({"tool": tool, "last_step": last_step}));

@@ -286,9 +286,9 @@ impl Snapshot {
 
     /// The stored vector of an item with this record: its own, or the one that was made since.
     pub(crate) fn vector_in_force(&self, record: &ItemRecord) -> Result<Option<Vec<u8>>> {
-        match self.state.vector_epoch()? {
-            None => Ok(record.vector.clone()),
-            Some(_) => self.reader.vector(&self.state, record.item()),
+        match (&record.vector, self.state.vector_epoch()?) {
+            (Some(own), None) => Ok(Some(own.clone())),
+            _ => self.reader.vector(&self.state, record.item()),
         }
     }
 

@@ -79,6 +79,7 @@ pub(super) fn answer(snapshot: &Snapshot, plan: &Plan, found: Found, started: In
         certificate: if complete { "exact" } else { "limited" },
         route: plan.stages.iter().map(|stage| stage.noun.to_string()).collect(),
         excluded,
+        pending: snapshot.state.pending_count()?,
         refresh,
         rounds: 0,
         escalation: None,

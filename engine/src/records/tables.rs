@@ -78,6 +78,8 @@ pub(crate) struct Meta {
     /// Number of edges ever created; defines their order.
     pub(crate) edges: u32,
     pub(crate) receipts: u32,
+    /// Number of items that are `Attributes::pending`.
+    pub(crate) pending: u32,
     /// The newest time of any item that is not after the clock of its commit.
     pub(crate) newest_time: Option<i64>,
     /// The latest time of any item.

@@ -17,6 +17,7 @@ use crate::records::record::{
 };
 use crate::records::tables::{self, EdgeRow, EpisodeRow, PageRow};
 use crate::state::layers::{analyzer, empty_layers};
+use crate::state::vectors::is_embeddable;
 use crate::state::{LookupCache, State};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -186,6 +187,7 @@ impl State {
         attributes.log_id = self.intern_option(&record.log_id)?;
         attributes.ungrounded = record.ungrounded;
         attributes.has_vector = record.vector.is_some();
+        self.set_pending(&mut attributes, record.vector.is_none() && is_embeddable(record));
         attributes.origin = record.origin()?;
         attributes.utility = record.utility.unwrap_or(0.0);
         attributes.utility_count = u32::from(record.utility.is_some());

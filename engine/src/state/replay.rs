@@ -45,7 +45,8 @@ impl Decoded {
 /// Applies a transaction of the log and indexes its items.
 pub(crate) fn replay(state: &mut State, transaction: &Decoded) -> Result<()> {
     let own = replay_rows(state, transaction, &|_| true)?;
-    state.index_items(&own)
+    state.index_items(&own)?;
+    state.index_filled(transaction.records(), None)
 }
 
 /// Applies a transaction of the log to rows and attributes. Returns the items that `wanted` accepts, for indexing.

@@ -529,6 +529,7 @@ impl State {
 
     fn forget_item(&mut self, id: ItemId, forgotten: &RedactionScope<'_>) -> Result<()> {
         let mut attributes = self.attributes(id)?;
+        self.set_pending(&mut attributes, false);
         (attributes.redacted, attributes.has_vector, attributes.speaker) = (true, false, None);
         self.forget_extracted(id)?;
         self.attributes.set(id, attributes);

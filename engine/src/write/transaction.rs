@@ -191,6 +191,7 @@ impl<'db> Transaction<'db> {
         self.state.settle()?;
         let mut state = self.state.clone();
         state.index_privately(&self.own)?;
+        state.index_filled(&self.records, None)?;
         let snapshot = Snapshot::new(Arc::clone(self.core), Arc::new(state), self.reader());
         Ok(snapshot.measured_by(self.meter.clone()))
     }
@@ -563,6 +564,7 @@ impl<'db> Transaction<'db> {
             self.state.set_location(record, lsn.0)?;
         }
         self.state.index_items(&self.own)?;
+        self.state.index_filled(&self.records, None)?;
         self.state.meta.commit = appended.commit.0;
         self.state.meta.clock = self.time;
         self.state.head = self.core.log.head();

@@ -194,7 +194,7 @@ impl Embedder for Turned {
         DIM
     }
 
-    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
         let number = |text: &str| text.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
         Ok(texts.iter().map(|text| Some(vector(number(text) + 1, 1.0))).collect())
     }

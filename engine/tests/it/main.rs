@@ -50,6 +50,7 @@ mod model;
 mod nothing_hidden;
 mod observed;
 mod oracle;
+mod pending;
 mod plugmem;
 mod pressure;
 mod proofs;

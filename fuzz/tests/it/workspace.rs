@@ -12,24 +12,32 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("holotype-query", &[]),
     ("holotype-index", &["holotype-storage"]),
     ("holotype-models", &["holotype"]),
+    ("holotype-embed", &["holotype"]),
     ("holotype-cuda", &["holotype-index"]),
     ("holotype", &["holotype-query", "holotype-index", "holotype-storage", "holotype-cuda"]),
     ("holotype-import", &["holotype"]),
     ("holotype-inspect", &["holotype"]),
     ("holotype-mcp", &["holotype"]),
-    ("holotype-cli", &["holotype", "holotype-import", "holotype-inspect", "holotype-mcp", "holotype-models"]),
-    ("holotype-bench", &["holotype", "holotype-query", "holotype-index", "holotype-storage", "holotype-cuda"]),
+    (
+        "holotype-cli",
+        &["holotype", "holotype-embed", "holotype-import", "holotype-inspect", "holotype-mcp", "holotype-models"],
+    ),
+    (
+        "holotype-bench",
+        &["holotype", "holotype-embed", "holotype-query", "holotype-index", "holotype-storage", "holotype-cuda"],
+    ),
     ("holotype-fuzz", &["holotype", "holotype-query", "holotype-index", "holotype-storage"]),
     ("holotype-tidy", &[]),
 ];
 
 /// The files that may allow themselves unsafe code.
-const UNSAFE: [&str; 5] = [
+const UNSAFE: [&str; 6] = [
     "storage/src/vfs/os",
     "storage/src/memory_reserve.rs",
     "index/src/distance/",
     "index/src/prefetch.rs",
     "cuda/src/nvidia.rs",
+    "models/embed/src/matrix.rs",
 ];
 
 fn root() -> &'static Path {

@@ -15,7 +15,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::block::{AskedBatch, Block};
+use super::block::{AskedBatch, Block, Trained};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hit::TopHits;
@@ -70,20 +70,52 @@ impl VectorTail {
         TailView { spec: self.spec, blocks: Arc::new(self.lock().clone()) }
     }
 
-    /// Drops the vectors up to and including `id`, which a segment now contains. Views do not change.
-    pub fn discard_through(&self, id: u32) {
+    /// Adds vectors of any ids that are not there yet, ascending: later vectors of earlier items. A block that they
+    /// fall into is copied.
+    ///
+    /// # Errors
+    /// [`Error::IdOrder`] if ids do not ascend, or if one is there; errors of [`VectorSpec::check`]. Then none is
+    /// added.
+    pub fn insert(&self, vectors: &[(u32, Vec<f32>)]) -> Result<()> {
+        let mut rows = Rows::new(self.spec);
+        vectors.iter().try_for_each(|(id, vector)| rows.push(*id, vector))?;
+        let mut guard = self.lock();
+        let (mut blocks, mut taken) = (Vec::with_capacity(guard.len() + 1), 0);
+        for block in guard.iter() {
+            let last = block.rows().ids().last().copied().unwrap_or_default();
+            let end = rows.ids().partition_point(|id| *id <= last);
+            match end > taken {
+                true => add_blocks(merged(block.rows(), rows.view().slice(taken, end))?, block.trained(), &mut blocks),
+                false => blocks.push(Arc::clone(block)),
+            }
+            taken = end;
+        }
+        for at in taken..rows.len() {
+            let mut block = Rows::new(self.spec);
+            block.append(rows.view().slice(at, at + 1));
+            blocks.push(Arc::new(Block::new(block, None)));
+            carry(self.spec, &mut blocks);
+        }
+        *guard = blocks;
+        Ok(())
+    }
+
+    /// Drops the vectors of a view, which a segment now contains. Views do not change.
+    pub fn discard(&self, sealed: &TailView) {
         let mut blocks = self.lock();
-        let whole = blocks.partition_point(|block| block.rows().ids().last().is_some_and(|last| *last <= id));
-        blocks.drain(..whole);
-        if let Some(first) = blocks.first_mut() {
-            let rows = first.rows();
-            let taken = rows.ids().partition_point(|other| *other <= id);
-            if taken > 0 {
+        let is_sealed = |block: &Arc<Block>| sealed.blocks.iter().any(|other| Arc::ptr_eq(other, block));
+        blocks.retain(|block| !is_sealed(block));
+        for block in blocks.iter_mut() {
+            let rows = block.rows();
+            let left = |at: &usize| sealed.locate(rows.ids()[*at]).is_none();
+            let kept: Vec<usize> = (0..rows.len()).filter(left).collect();
+            if kept.len() < rows.len() {
                 let mut rest = Rows::new(self.spec);
-                rest.append(rows.view().slice(taken, rows.len()));
-                *first = Arc::new(Block::new(rest, first.trained()));
+                kept.iter().for_each(|at| rest.append(rows.view().slice(*at, at + 1)));
+                *block = Arc::new(Block::new(rest, block.trained()));
             }
         }
+        blocks.retain(|block| !block.rows().is_empty());
     }
 
     /// The number of vectors.
@@ -106,6 +138,36 @@ impl VectorTail {
 impl From<TailView> for VectorTail {
     fn from(view: TailView) -> Self {
         Self { spec: view.spec, blocks: Mutex::new(Arc::unwrap_or_clone(view.blocks)) }
+    }
+}
+
+/// The rows of a block with others among them.
+fn merged(block: &Rows, others: RowsView<'_>) -> Result<Rows> {
+    let mut rows = Rows::with_capacity(block.spec(), block.len() + others.len());
+    let mut from = 0;
+    for (at, id) in others.ids().iter().enumerate() {
+        let to = block.ids().partition_point(|other| other < id);
+        if block.ids().get(to) == Some(id) {
+            return Err(Error::IdOrder { previous: *id, next: *id });
+        }
+        rows.append(block.view().slice(from, to));
+        rows.append(others.slice(at, at + 1));
+        from = to;
+    }
+    rows.append(block.view().slice(from, block.len()));
+    Ok(rows)
+}
+
+/// Adds rows as blocks of the size that is not merged further, and one of the rest.
+fn add_blocks(rows: Rows, trained: Option<&Arc<Trained>>, blocks: &mut Vec<Arc<Block>>) {
+    if rows.len() <= MAX_BLOCK {
+        blocks.push(Arc::new(Block::new(rows, trained)));
+        return;
+    }
+    for from in (0..rows.len()).step_by(MAX_BLOCK) {
+        let mut part = Rows::new(rows.spec());
+        part.append(rows.view().slice(from, rows.len().min(from + MAX_BLOCK)));
+        blocks.push(Arc::new(Block::new(part, trained)));
     }
 }
 
@@ -269,14 +331,37 @@ mod tests {
     fn a_discarded_prefix_is_gone_from_new_views_only() {
         let tail = filled(1000);
         let before = tail.view();
-        tail.discard_through(777);
+        tail.discard(&before.through(777));
         let after = tail.view();
         assert!(after.ids().eq((389..1000).map(|i| i * 2)));
         assert_eq!((before.len(), after.len(), tail.len()), (1000, 611, 611));
         assert!(before.through(777).ids().eq((0..389).map(|i| i * 2)));
         tail.push(5000, &[1.0, 1.0]).unwrap();
-        tail.discard_through(u32::MAX);
+        tail.discard(&tail.view());
         assert!(tail.is_empty());
+    }
+
+    /// A vector that comes later than those of later items was dropped when its place in the tail was sealed meanwhile.
+    #[test]
+    fn later_vectors_of_earlier_items_stand_among_the_others_and_outlive_a_sealing() {
+        let tail = filled(5000);
+        let sealed = tail.view();
+        let vector = |id: u32| (id, vec![id as f32, 2.0]);
+        tail.insert(&[vector(1), vector(3), vector(4097), vector(9999), vector(10_000), vector(10_007)]).unwrap();
+        let expected: Vec<u32> = {
+            let mut ids: Vec<u32> = (0..5000).map(|i| i * 2).chain([1, 3, 4097, 9999, 10_000, 10_007]).collect();
+            ids.sort_unstable();
+            ids
+        };
+        assert!(tail.view().ids().eq(expected.iter().copied()));
+        assert!(tail.view().blocks.iter().all(|block| block.rows().len() <= MAX_BLOCK));
+        let view = tail.view();
+        assert_eq!(view.locate(4097).map(|(rows, at)| rows.ids()[at]), Some(4097));
+        assert!(matches!(tail.insert(&[vector(5), vector(8)]), Err(Error::IdOrder { previous: 8, next: 8 })));
+        assert!(matches!(tail.insert(&[vector(7), vector(5)]), Err(Error::IdOrder { .. })));
+        assert_eq!(tail.len(), expected.len());
+        tail.discard(&sealed);
+        assert!(tail.view().ids().eq([1, 3, 4097, 9999, 10_000, 10_007]));
     }
 
     #[test]

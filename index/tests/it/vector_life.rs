@@ -28,7 +28,7 @@ fn a_pushed_vector_is_found_at_once_and_an_earlier_view_does_not_change() {
             earlier.push((index, answer));
         }
     }
-    tail.discard_through(200);
+    tail.discard(&tail.view().through(200));
     for (index, answer) in earlier {
         assert_eq!(index.search(&vectors[0], 7, SearchOptions::default()).unwrap(), answer);
     }
@@ -65,7 +65,7 @@ fn sealing_changes_no_answer() {
     let before = VectorIndex::new(Vec::new(), tail.view()).unwrap();
     let sealed = tail.view().through(699).to_rows();
     let segment = open(build_segment(sealed, IDENTITY, &options()).unwrap(), &spec);
-    tail.discard_through(699);
+    tail.discard(&tail.view().through(699));
     let after = VectorIndex::new(vec![Arc::new(segment)], tail.view()).unwrap();
     assert_eq!((before.len(), after.len(), after.tail().len()), (900, 900, 200));
     let ids: Vec<u32> = (0..1000).collect();

@@ -52,7 +52,7 @@ impl Model {
             }
             let summary = self.summary(&page.text).map_err(holotype::Error::from);
             let embedded = summary.and_then(|text| {
-                let vector = embedder.map(|embedder| embedder.embed_batch(&[&text])).transpose()?;
+                let vector = embedder.map(|embedder| embedder.embed_passages(&[&text])).transpose()?;
                 let vector = vector.and_then(|mut vectors| vectors.pop()).flatten();
                 Ok((text, vector))
             });

@@ -62,6 +62,6 @@ fn a_wrong_length_number_or_order_is_refused() {
 fn an_error_of_the_server_is_an_error_of_the_role() {
     let server = Server::script(vec![Act::Answer(401, Vec::new(), "no key".to_owned())]);
     let (client, _) = server.client(limits());
-    let error = Embeddings::new(client, 2).embed_batch(&["a"]).unwrap_err().to_string();
+    let error = Embeddings::new(client, 2).embed_passages(&["a"]).unwrap_err().to_string();
     assert!(error.contains("status 401: no key"), "{error}");
 }

@@ -110,6 +110,10 @@ pub(crate) fn reply(answer: &Answer, detailed: bool) -> Reply {
     if !excluded.is_empty() {
         reply = reply.with("excluded", excluded);
     }
+    if answer.pending > 0 {
+        reply = reply.with("pending", answer.pending);
+        reply.note(format!("pending: {} wait for their vectors and are found by words alone.", answer.pending));
+    }
     let mut number = 0;
     for row in &answer.rows {
         number += usize::from(row.role == Role::Hit);

@@ -8,6 +8,7 @@ mod bulk;
 mod credit;
 mod demo;
 mod density;
+mod embedding;
 mod graph;
 mod importers;
 mod interchange;

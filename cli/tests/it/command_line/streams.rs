@@ -76,10 +76,10 @@ fn help_names_every_command_and_no_other() {
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    let expected = "demo create import export structure query ask loop repl mcp \
+    let expected = "demo try create import export structure query ask loop repl mcp \
         why show diff inspect verify stats audit graph head prove check-proof \
-        key checkpoint seal compact retain backup salvage rebuild reembed credit rollouts hook init doctor \
-        judge lab fmt completions help";
+        key checkpoint seal compact retain backup salvage rebuild embed embedder reembed credit rollouts hook init \
+        doctor judge lab fmt completions help";
     assert_eq!(commands.join(" "), expected);
     assert!(place.run(&["--version"]).ok().stdout.starts_with("holotype "));
 }

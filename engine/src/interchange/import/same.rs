@@ -44,7 +44,7 @@ pub(super) struct Stored {
 impl Stored {
     pub(super) fn read(transaction: &mut Transaction<'_>, id: ItemId) -> Result<Stored> {
         let mut content = transaction.content(id)?;
-        if transaction.state()?.vector_epoch()?.is_some() {
+        if content.record.vector.is_none() || transaction.state()?.vector_epoch()?.is_some() {
             Arc::make_mut(&mut content.record).vector = transaction.stored_vector(id)?;
         }
         let state = transaction.state()?;

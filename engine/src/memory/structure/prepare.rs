@@ -183,7 +183,7 @@ impl Prepared {
         texts.dedup();
         let Some(embedder) = embedder.filter(|_| !texts.is_empty()) else { return Ok(()) };
         let given: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let vectors = embedder.embed_batch(&given)?;
+        let vectors = embedder.embed_passages(&given)?;
         if vectors.len() != texts.len() {
             let reason = format!("it gave {} vectors for {} texts", vectors.len(), texts.len());
             return Err(Error::Embedder { reason });

@@ -137,6 +137,23 @@ impl StaticEmbedder {
         self.mean(text, &mut Vec::new())
     }
 
+    /// Its kind, dimension, longest input and pooling, as names and values.
+    pub fn describe(&self) -> Vec<(&'static str, String)> {
+        let scaled = if self.config.normalize { ", scaled to length 1" } else { "" };
+        let longest = match self.config.most_tokens {
+            usize::MAX => "any".to_owned(),
+            most => format!("{most} tokens"),
+        };
+        vec![
+            ("kind", format!("static, {} tokens", self.tokenizer.size())),
+            ("dimension", self.dim.to_string()),
+            ("longest input", longest),
+            ("pooling", format!("mean{scaled}")),
+            ("before questions", "\"\"".to_owned()),
+            ("before passages", "\"\"".to_owned()),
+        ]
+    }
+
     /// The mean of the rows of a text's tokens.
     fn mean(&self, text: &str, tokens: &mut Vec<u32>) -> Option<Vec<f32>> {
         self.tokenizer.tokens(text, self.config.most_tokens, tokens);
@@ -172,7 +189,7 @@ impl Embedder for StaticEmbedder {
         self.dim
     }
 
-    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
         let mut tokens = Vec::new();
         Ok(texts.iter().map(|text| self.mean(text, &mut tokens)).collect())
     }

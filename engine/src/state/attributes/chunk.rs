@@ -30,6 +30,7 @@ pub(super) mod flag {
     pub(in crate::state::attributes) const VECTOR: u8 = 8;
     pub(in crate::state::attributes) const STEP: u8 = 16;
     pub(in crate::state::attributes) const TIME: u8 = 32;
+    pub(in crate::state::attributes) const PENDING: u8 = 64;
 }
 
 /// A chunk of attribute columns.
@@ -242,6 +243,7 @@ impl Chunk {
             redacted: flags & flag::REDACTED != 0,
             ungrounded: flags & flag::UNGROUNDED != 0,
             has_vector: flags & flag::VECTOR != 0,
+            pending: flags & flag::PENDING != 0,
             inherited: byte(layout.inherited)?,
             origin: Origin::from_byte(origin).ok_or_else(|| bad_byte("origin", origin))?,
             support: Support::from_byte(support).ok_or_else(|| bad_byte("support", support))?,
@@ -349,6 +351,7 @@ fn flags(item: &Attributes) -> u8 {
         (item.redacted, flag::REDACTED),
         (item.ungrounded, flag::UNGROUNDED),
         (item.has_vector, flag::VECTOR),
+        (item.pending, flag::PENDING),
         (item.step.is_some(), flag::STEP),
         (item.time.is_some(), flag::TIME),
     ];

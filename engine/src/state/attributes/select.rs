@@ -97,6 +97,7 @@ impl Chunk {
             Column::Active => self.select_flag(flag::ACTIVE, wanted, words),
             Column::Redacted => self.select_flag(flag::REDACTED, wanted, words),
             Column::Ungrounded => self.select_flag(flag::UNGROUNDED, wanted, words),
+            Column::Pending => self.select_flag(flag::PENDING, wanted, words),
             Column::Episode => self.select_numbers(layout.episode, NO_U32 - 1, wanted, words),
             Column::Version => self.select_numbers(layout.version, NO_U32 - 1, wanted, words),
             Column::Speaker => self.select_numbers(layout.speaker, NO_U32 - 1, wanted, words),

@@ -62,9 +62,9 @@ impl Embedder for Known<'_> {
         self.embedder.name()
     }
 
-    fn embed_batch(&self, texts: &[&str]) -> std::result::Result<Vec<Option<Vec<f32>>>, EmbedError> {
+    fn embed_passages(&self, texts: &[&str]) -> std::result::Result<Vec<Option<Vec<f32>>>, EmbedError> {
         let known: Option<Vec<_>> = texts.iter().map(|text| self.vectors.get(*text).cloned()).collect();
-        known.map_or_else(|| self.embedder.embed_batch(texts), Ok)
+        known.map_or_else(|| self.embedder.embed_passages(texts), Ok)
     }
 }
 

@@ -35,7 +35,7 @@ impl Embedder for Letters {
         2
     }
 
-    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+    fn embed_passages(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(failure) = self.failure.lock().unwrap().clone() {
             return Err(EmbedError::new(failure));
@@ -50,7 +50,7 @@ impl Embedder for Letters {
 
     fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError> {
         self.questions.fetch_add(1, Ordering::Relaxed);
-        Ok(self.embed_batch(&[text])?.pop().flatten())
+        Ok(self.embed_passages(&[text])?.pop().flatten())
     }
 }
 
@@ -130,7 +130,7 @@ fn the_fingerprint_is_recorded_once_and_another_model_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
     let database = Holotype::create(&path, options(&letters())).unwrap();
-    assert_eq!(setting(&database), [""; 0]);
+    assert_eq!(setting(&database), ["letters-1"]);
     let mut transaction = database.begin().unwrap();
     transaction.record(NewTrace::turn("e", "ab")).unwrap();
     transaction.commit(Durability::Sync).unwrap();
@@ -213,7 +213,7 @@ impl Embedder for Broken {
         2
     }
 
-    fn embed_batch(&self, _: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+    fn embed_passages(&self, _: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
         Ok(self.0.clone())
     }
 }

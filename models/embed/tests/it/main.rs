@@ -1,0 +1,2 @@
+//! Transformers against references, and the folder of a real model where it is installed.
+mod real;
