@@ -4,6 +4,7 @@ pub(crate) mod backup;
 pub(crate) mod changes;
 pub(crate) mod reembed;
 pub(crate) mod refresh;
+pub(crate) mod restored;
 pub(crate) mod retain;
 pub(crate) mod salvage;
 pub(crate) mod stats;
