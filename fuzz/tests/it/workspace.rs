@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["holotype", "holotype-import", "holotype-inspect", "holotype-mcp", "holotype-models", "holotype-replica"],
     ),
     ("holotype-bench", &["holotype", "holotype-query", "holotype-index", "holotype-storage", "holotype-cuda"]),
-    ("holotype-fuzz", &["holotype", "holotype-query", "holotype-index", "holotype-storage"]),
+    ("holotype-fuzz", &["holotype", "holotype-query", "holotype-index", "holotype-replica", "holotype-storage"]),
     ("holotype-tidy", &[]),
 ];
 

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! head                                    where the replica ends: the one object that changes
-//! manifests/EPOCH-POSITION-SERIAL         which chunks hold the log up to there; never changes
+//! manifests/EPOCH-POSITION-SERIAL-WRITER  which chunks hold the log up to there; never changes
 //! chunks/AB/HASH                          a range of the log's bytes, compressed; never changes
 //! ```
 //!

@@ -103,10 +103,11 @@ impl Manifest {
         }
     }
 
-    /// Its name for a head.
+    /// Its name for a head. Two writers that begin an empty replica at the same time have the same epoch and serial, so
+    /// the name has the number of the writer.
     #[must_use]
-    pub fn key(&self, epoch: u64, serial: u64) -> String {
-        format!("manifests/{epoch:010}-{:020}-{serial}", self.head.position.0)
+    pub fn key(&self, epoch: u64, serial: u64, writer: u64) -> String {
+        format!("manifests/{epoch:010}-{:020}-{serial}-{writer:016x}", self.head.position.0)
     }
 
     /// The floor of a truncated log.

@@ -263,7 +263,7 @@ impl<S: Store> Replicator<S> {
             epoch: self.epoch,
             serial: self.serial,
             writer: self.writer,
-            manifest: manifest.key(self.epoch, self.serial),
+            manifest: manifest.key(self.epoch, self.serial, self.writer),
             manifest_hash,
         }
     }
