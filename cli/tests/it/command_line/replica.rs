@@ -1,7 +1,9 @@
 //! `replicate`, `follow`, `restore`, incremental `backup`, and exports of a past state and of a part.
 
 use crate::command_line::program::Place;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Bytes of every chunk below a folder, unpacked.
 fn holds(folder: &Path, text: &str) -> bool {
@@ -151,4 +153,35 @@ fn a_part_is_exported_whole() {
     let wrong = place.run(&["export", "memory.holo", "out.jsonl", "--where", "episod = 'e'"]);
     assert!(wrong.status == 2 && wrong.stderr.contains("did you mean"), "{wrong:#?}");
     assert!(!place.path("out.jsonl").exists() && !place.path("out.jsonl.partial").exists());
+}
+
+/// A writer that goes on after another took its replica over: its next head is refused, it ends, and its log is kept.
+#[test]
+fn a_writer_whose_replica_was_taken_over_is_fenced_and_keeps_its_log() {
+    let place = Place::with_trip();
+    let args = ["replicate", "memory.holo", "--to", "safe", "--follow", "--interval", "20ms"];
+    let mut old = Command::new(env!("CARGO_BIN_EXE_holotype"))
+        .args(args)
+        .current_dir(place.path("."))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    BufReader::new(old.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    assert!(told.contains("holds everything"), "{told}");
+    place.run(&["restore", "safe", "heir.holo"]).ok();
+    record(&place, "heir.holo", "heir", "of the heir");
+    place.run(&["replicate", "heir.holo", "--to", "safe"]).ok();
+    record(&place, "memory.holo", "old", "of the old one");
+    let ended = old.wait_with_output().unwrap();
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.code() == Some(1) && stderr.contains("fenced: writer "), "{stderr}");
+    let kept = std::fs::read_dir(place.path("memory.holo/diverged")).unwrap().next().unwrap().unwrap().path();
+    place.run(&["restore", kept.to_str().unwrap(), "kept.holo"]).ok();
+    assert!(texts(&place, "kept.holo").contains("of the old one"));
+    place.run(&["restore", "safe", "new.holo"]).ok();
+    let new = texts(&place, "new.holo");
+    assert!(new.contains("of the heir") && !new.contains("of the old one"), "{new}");
+    assert_eq!(place.run(&["verify", "memory.holo", "--format", "json"]).ok().json()["clean"], true);
 }
