@@ -4,7 +4,7 @@
 //! so whatever becomes of them changes nothing. The swap of the head is the acknowledgement.
 //!
 //! 1. A swap whose answer is lost may have happened, or may still happen. So before the next one the head is read again
-//!    ([`Replicator::settle`]): an own head is adopted, another writer's fences this one.
+//!    (`settle`): an own head is adopted, another writer's fences this one.
 //! 2. A serial is used for one attempt. An attempt that fails leaves objects that a sweep removes.
 //! 3. A sweep lists first. Then it swaps the head, which proves that no other writer claimed the epoch before: others
 //!    write chunks only after their claim, so no listed object is theirs. Own chunks are written by the same caller,
