@@ -2,9 +2,10 @@
 
 use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
-use crate::{database, screen};
+use crate::{database, replicate, screen};
 use holotype::plural::counted;
 use holotype::{Holotype, hex};
+use holotype_replica::local::LocalFolder;
 use serde_json::json;
 use std::io;
 use std::path::PathBuf;
@@ -13,11 +14,17 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// The path of the copy, which must not exist
+    /// The path of the copy, which must not exist; or the folder of an earlier incremental backup
     dest: PathBuf,
+    /// Back up into a folder of compressed chunks, to which the next backup adds what is new
+    #[arg(long)]
+    incremental: bool,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
+    if args.incremental || LocalFolder::new(&args.dest).is_replica() {
+        return replicate::back_up(&args.db, &args.dest, format);
+    }
     let database = open(args)?;
     let bar = screen::progress("copying", 1, true);
     let report = database.backup(&args.dest, &mut |done, total| {

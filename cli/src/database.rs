@@ -116,7 +116,9 @@ fn tell(path: &Path, opened: holotype::Result<Holotype>, read_only: bool) -> Res
     if let Some(line) = &report.copied {
         note(line);
     }
-    if let Some(why) = &report.rebuilt {
+    // A restored database or a copy that follows a replica has no derived files.
+    let is_copy = read_only && (path.join("FOLLOWS").exists() || path.join("RESTORED").exists());
+    if let Some(why) = report.rebuilt.as_ref().filter(|_| !is_copy) {
         let kept = if read_only { " in memory; `holotype rebuild` stores them" } else { "" };
         note(&format!("derived files were rebuilt from the log{kept}: {why}"));
     }

@@ -6,13 +6,13 @@
 
 use crate::database;
 use crate::failure::{Failure, Problem, Status};
-use crate::inspect::failed;
+use crate::inspect::failed as inspect_failed;
 use crate::render::Format;
 use holotype::credit::CreditOptions;
 use holotype::interchange::{self, ExportReport};
 use holotype::plural::counted;
 use holotype::{Error, Snapshot};
-use holotype_inspect::{ExportOptions, export_html};
+use holotype_inspect::{ExportOptions, export_html, export_stories};
 use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -40,9 +40,13 @@ pub(crate) struct Args {
     /// Write a page that shows the memory and checks its quotes, in one file, without a network
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["history", "training", "vectors", "file"])]
     html: Option<PathBuf>,
-    /// With --html: the items of this condition, such as "episode = 'trip-42'"
-    #[arg(long = "where", value_name = "CONDITION", requires = "html")]
+    /// Export the items of this condition, such as "episode = 'trip-42'": each whole, with its evidence, its changes
+    /// and what rests on it
+    #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["history", "training", "vectors"])]
     condition: Option<String>,
+    /// Export the state as of this commit, or as of a time such as 2026-03-05T12:00:00Z
+    #[arg(long, value_name = "COMMIT|TIME", conflicts_with_all = ["history", "training"])]
+    as_of: Option<String>,
     /// With --html: items, at most; the newest
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, requires = "html")]
     max_items: u32,
@@ -66,7 +70,11 @@ enum Training {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_read(&args.db)?;
-    let snapshot = database.snapshot();
+    let snapshot = match args.as_of.as_deref().map(|as_of| (as_of, as_of.parse())) {
+        None => database.snapshot(),
+        Some((_, Ok(commit))) => database.snapshot().as_of(commit)?,
+        Some((time, Err(_))) => database.snapshot().as_of_time(holotype::time::parse(time)?)?,
+    };
     if let Some(out) = &args.html {
         write_page(&snapshot, out, args)?;
         return Ok(database::status_of_reading(&database));
@@ -90,7 +98,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
 /// Writes the page of a memory to a file of its own.
 fn write_page(snapshot: &Snapshot, out: &Path, args: &Args) -> Result<(), Failure> {
     let options = ExportOptions { condition: args.condition.clone(), max_items: args.max_items, redact: args.redact };
-    let page = export_html(snapshot, &options).map_err(failed)?;
+    let page = export_html(snapshot, &options).map_err(inspect_failed)?;
     let temporary = out.with_extension("html.part");
     fs::write(&temporary, &page.html).and_then(|()| fs::rename(&temporary, out)).map_err(|error| {
         let _ = fs::remove_file(&temporary);
@@ -116,6 +124,7 @@ fn write(
         Some(Training::Rollouts) => interchange::export_rollouts(snapshot, &mut out, &CreditOptions::default()),
         Some(Training::Router) => interchange::export_routes(snapshot, &mut out),
         Some(Training::Controller) => interchange::export_decisions(snapshot, &mut out),
+        None if args.condition.is_some() => return write_stories(snapshot, out, args, failed),
         None if args.history => interchange::export_history(snapshot, &mut out, args.vectors.as_deref()),
         None => interchange::export(snapshot, &mut out, args.vectors.as_deref()),
     };
@@ -126,6 +135,23 @@ fn write(
     match done {
         Err(Error::File { source, .. }) if out.failed => Err(failed(source)),
         done => Ok(done?),
+    }
+}
+
+/// Writes the items of a condition, one line each.
+fn write_stories(
+    snapshot: &Snapshot,
+    mut out: Watched<impl Write>,
+    args: &Args,
+    failed: impl FnOnce(io::Error) -> Failure,
+) -> Result<ExportReport, Failure> {
+    let condition = args.condition.as_deref().unwrap_or_default();
+    let written =
+        export_stories(snapshot, condition, &mut |story| writeln!(out, "{story}").map_err(holotype_inspect::Error::Io));
+    match written.and_then(|lines| out.flush().map(|()| lines).map_err(holotype_inspect::Error::Io)) {
+        Ok(lines) => Ok(ExportReport { lines, vectors: 0 }),
+        Err(holotype_inspect::Error::Io(error)) => Err(failed(error)),
+        Err(error) => Err(inspect_failed(error)),
     }
 }
 

@@ -32,6 +32,7 @@ mod embedder;
 mod export;
 mod failure;
 mod fmt;
+mod follow;
 mod graph;
 mod head;
 mod help;
@@ -56,6 +57,9 @@ mod rebuild;
 mod reembed;
 mod render;
 mod repl;
+mod replica;
+mod replicate;
+mod restore;
 mod retain;
 mod rollouts;
 mod salvage;
@@ -163,6 +167,12 @@ enum Command {
     Retain(retain::Args),
     /// Copy a database as of its newest commit, while others write to it
     Backup(backup::Args),
+    /// Make a database from a backup or a replica, as of any commit
+    Restore(restore::Args),
+    /// Keep a copy of the log in a folder or an object store up to date
+    Replicate(replicate::Args),
+    /// Keep a copy of a database up to date from its replica, for readers
+    Follow(follow::Args),
     /// Create a new database from what is readable in a damaged one
     Salvage(salvage::Args),
     /// Rebuild every derived file from the log
@@ -255,7 +265,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Audit(args) => audit::run(&args, format),
         Command::Graph(args) => graph::run(&args, given, drawing),
         Command::Head(args) => head::run(&args, format),
-        Command::Prove(args) => prove::run(&args),
+        Command::Prove(args) => prove::run(&args, format),
         Command::CheckProof(args) => check_proof::run(&args, format),
         Command::Key(args) => key::run(&args, format),
         Command::Checkpoint(args) => checkpoint::run(&args, format),
@@ -263,6 +273,9 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Compact(args) => compact::run(&args, format),
         Command::Retain(args) => retain::run(&args, format),
         Command::Backup(args) => backup::run(&args, format),
+        Command::Restore(args) => restore::run(&args, format),
+        Command::Replicate(args) => replicate::run(&args, format),
+        Command::Follow(args) => follow::run(&args, format),
         Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
         Command::Embed(args) => embed::run(&args, format),

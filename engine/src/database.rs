@@ -8,6 +8,7 @@ use crate::core::{Core, OpenReport, Opened};
 use crate::derive::log_reader::log_limits;
 use crate::derive::open::{self, OpenMode};
 use crate::derive::{checkpoint, merge};
+use crate::maintain::restored;
 use crate::options::{Durability, Options};
 use crate::read::limits::refill_memory;
 use crate::read::snapshot::Snapshot;
@@ -186,13 +187,22 @@ impl Holotype {
         if !files.exists()? {
             return Err(Error::NotFound { path: path.to_owned() });
         }
+        let restored = restored::commit(&files)?;
+        if !options.read_only {
+            restored::refuse_follower(&files)?;
+        }
+        if let Some(commit) = restored.filter(|_| !options.read_only) {
+            return Err(Error::Restored { path: path.to_owned(), commit });
+        }
         prepare_allocator(&options);
         let embedder = options.embedder.clone();
         let (opened, replayed) = open::open(files, options, derive)?;
         if let Some(embedder) = embedder {
             opened.state.check_embedder(embedder.as_ref())?;
         }
-        Ok(Holotype::start(opened, replayed))
+        let database = Holotype::start(opened, replayed);
+        restored.map_or(Ok(()), |commit| database.show_past(commit))?;
+        Ok(database)
     }
 
     fn start(opened: Opened, replayed: u64) -> Holotype {

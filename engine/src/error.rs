@@ -44,6 +44,23 @@ pub enum Error {
         /// The path that was opened.
         path: PathBuf,
     },
+    /// The database was restored as of an earlier commit, and writing would continue a past that went another way.
+    #[error(
+        "{} was restored as of commit {commit} and opens read-only; restore it with a new lineage to write to it",
+        path.display()
+    )]
+    Restored {
+        /// The path of the database.
+        path: PathBuf,
+        /// The commit whose state it shows.
+        commit: u64,
+    },
+    /// The database is a copy that follows a replica, whose log only the replica extends.
+    #[error("{} follows a replica and opens read-only; restore the replica to write to a copy of it", path.display())]
+    Follows {
+        /// The path of the database.
+        path: PathBuf,
+    },
     /// The path to create exists.
     #[error("{} already exists; choose another path, or open the database there", path.display())]
     Exists {
@@ -377,7 +394,7 @@ impl Error {
             Error::Forged { .. } => "forged",
             Error::SnapshotForgotten => "snapshot-forgotten",
             Error::Poisoned { .. } => "poisoned",
-            Error::ReadOnly | Error::Unaudited => "read-only",
+            Error::ReadOnly | Error::Unaudited | Error::Restored { .. } | Error::Follows { .. } => "read-only",
             Error::TransactionOpen => "transaction-open",
             Error::UnknownName(_) => "unknown-name",
             Error::Missing { .. } => "missing",
@@ -436,6 +453,8 @@ impl Error {
         match self {
             Error::NotFound { path }
             | Error::Exists { path }
+            | Error::Restored { path, .. }
+            | Error::Follows { path }
             | Error::WitnessMissing { path }
             | Error::RolledBack { path, .. }
             | Error::Forged { path, .. }
@@ -462,6 +481,8 @@ impl Error {
         use holotype_storage::Error as Storage;
         match self {
             Error::NotFound { .. }
+            | Error::Restored { .. }
+            | Error::Follows { .. }
             | Error::Damaged { .. }
             | Error::WritesRefused { .. }
             | Error::OpenFully { .. }

@@ -84,7 +84,7 @@ pub use maintain::changes::{Change, Changes, CommittedChange, Subscription};
 pub use maintain::pending::EmbedReport;
 pub use maintain::reembed::{ReembedOptions, ReembedReport};
 pub use maintain::retain::RetainReport;
-pub use maintain::salvage::{Lost, SalvageReport, salvage, salvage_on};
+pub use maintain::salvage::{Lost, SalvageReport, fork, salvage, salvage_on};
 pub use maintain::stats::{ContentStats, LimitUse, Stats};
 pub use maintain::verify::{Fault, KnownHead, VerifyOptions, VerifyReport};
 pub use model::edge::Edge;

@@ -1,5 +1,5 @@
 //! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J]
-//! [--only log|catalog|engine|linked|extended|rules] [--mutants [--of TEXT]]`.
+//! [--only log|catalog|engine|linked|extended|rules|replica] [--mutants [--of TEXT]]`.
 //!
 //! Explores every sequence of up to three steps of the log and of up to two steps of catalog and engine, some of
 //! engines with a graph of vectors, then sequences drawn from the seed, until there are `N` different states. Prints
@@ -7,8 +7,9 @@
 //! figures too. Fails at the first invalid state.
 //!
 //! `explore --mutants` tries the mutants of the protocol instead, prints one line of JSON per mutant, and fails if one
-//! is not detected that is not known to be equivalent. Each rule of trust is broken once, too. `--of TEXT` selects the
-//! mutants whose names contain the text.
+//! is not detected that is not known to be equivalent. Each rule of trust is broken once, too. `--only replica`
+//! explores the protocol of replicas, whose states have no disks; `--jobs` does not apply to it. `--of TEXT` selects
+//! the mutants whose names contain the text.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -20,6 +21,7 @@ use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
 use holotype_fuzz::explore::protocol_mutants::{Mutant, Runs, Verdict, equivalent};
+use holotype_fuzz::explore::replica::{self, Explored};
 use holotype_fuzz::explore::rules::Rule;
 use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Subject, drawn};
 
@@ -27,6 +29,9 @@ use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Subject, drawn};
 /// run is of the log.
 const MOST_OF_ENGINE: u64 = 60_000;
 const MOST_OF_CATALOG: u64 = 250_000;
+
+/// Runs within which a mutant of the protocol of replicas must be noticed.
+const RUNS_OF_MUTANT: u64 = 2_000;
 
 struct Arguments {
     states: u64,
@@ -43,7 +48,7 @@ fn main() -> ExitCode {
         Err(why) => {
             eprintln!(
                 "explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] \
-                 [--only log|catalog|engine|linked|extended|rules] [--mutants [--of TEXT]]"
+                 [--only log|catalog|engine|linked|extended|rules|replica] [--mutants [--of TEXT]]"
             );
             return ExitCode::from(2);
         }
@@ -81,6 +86,9 @@ fn arguments() -> Result<Arguments, String> {
 }
 
 fn explore(arguments: &Arguments) -> Result<(), String> {
+    if arguments.only.as_deref() == Some("replica") {
+        return explore_replica(arguments);
+    }
     let wanted = |name: &str| arguments.only.as_deref().is_none_or(|only| only == name);
     let started = Instant::now();
     let mut all = Counts::default();
@@ -120,7 +128,34 @@ fn explore(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
+/// Explores the protocol of replicas.
+fn explore_replica(arguments: &Arguments) -> Result<(), String> {
+    let started = Instant::now();
+    let Explored { states, steps, acknowledged, fenced } = replica::explore(arguments.states, arguments.seed)?;
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{{\"explore\":\"replica\",\"different\":{states},\"steps\":{steps},\"acknowledged\":{acknowledged},\
+         \"fenced\":{fenced},\"seed\":{},\"seconds\":{seconds:.1}}}",
+        arguments.seed
+    );
+    Ok(())
+}
+
+/// Leaves out each part of the protocol of replicas, and fails if one is not noticed.
+fn mutants_of_replicas(arguments: &Arguments) -> Result<(), String> {
+    let mut unnoticed = 0;
+    for (name, noticed) in replica::mutants(RUNS_OF_MUTANT, arguments.seed) {
+        unnoticed += usize::from(noticed.is_none());
+        let by = noticed.unwrap_or_else(|| "nobody".to_owned());
+        println!(r#"{{"subject":"replica","mutant":"{name}","noticed_by":{by:?}}}"#);
+    }
+    if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} mutants of replicas were not detected")) }
+}
+
 fn mutants(arguments: &Arguments) -> Result<(), String> {
+    if arguments.only.as_deref() == Some("replica") {
+        return mutants_of_replicas(arguments);
+    }
     let wanted = |name: &str| arguments.only.as_deref().is_none_or(|only| only == name);
     let mut unnoticed = if wanted("rules") { mutants_of_rules() } else { 0 };
     if arguments.only.as_deref() == Some("rules") {

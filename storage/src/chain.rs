@@ -120,17 +120,33 @@ impl TransactionHash {
 /// The Merkle root of a growing list of hashes. It keeps the roots of complete subtrees, largest first, one for each
 /// bit set in the count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frontier {
+pub struct Frontier {
     count: u64,
     peaks: Vec<Hash>,
 }
 
 impl Frontier {
-    pub(crate) fn count(&self) -> u64 {
+    /// A frontier that was stored: the number of leaves, and the roots of its complete subtrees, the largest first.
+    /// `None` unless there is one root for each one bit of the count.
+    #[must_use]
+    pub fn from_parts(count: u64, peaks: Vec<Hash>) -> Option<Self> {
+        (peaks.len() == count.count_ones() as usize).then_some(Self { count, peaks })
+    }
+
+    /// The roots of its complete subtrees, the largest first.
+    #[must_use]
+    pub fn peaks(&self) -> &[Hash] {
+        &self.peaks
+    }
+
+    /// The number of leaves.
+    #[must_use]
+    pub fn count(&self) -> u64 {
         self.count
     }
 
-    pub(crate) fn push(&mut self, leaf: Hash) {
+    /// Adds a leaf.
+    pub fn push(&mut self, leaf: Hash) {
         let mut merged = leaf;
         // Each trailing one bit of the count is a complete subtree that the new leaf doubles.
         for _ in 0..self.count.trailing_ones() {
@@ -141,7 +157,9 @@ impl Frontier {
         self.count += 1;
     }
 
-    pub(crate) fn root(&self) -> Hash {
+    /// The root over all leaves.
+    #[must_use]
+    pub fn root(&self) -> Hash {
         let mut peaks = self.peaks.iter().rev();
         let Some(&last) = peaks.next() else {
             return blake3::hash(&[]).into();

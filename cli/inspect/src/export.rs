@@ -44,6 +44,27 @@ pub struct Exported {
     pub left_out: u64,
 }
 
+/// Calls back with the story of each item of a condition, in the order of their numbers: the item whole, what it rests
+/// on, what changed it, and what rests on it. Returns their number.
+///
+/// # Errors
+/// [`Error::Database`] for a condition that is no condition, or items that cannot be read; those of the callback.
+pub fn export_stories(
+    snapshot: &Snapshot,
+    condition: &str,
+    write: &mut dyn FnMut(&Value) -> Result<()>,
+) -> Result<u64> {
+    let statement = format!("find items where {condition} order by item return item");
+    let mut count = 0;
+    for row in story::rows(snapshot, &statement, Params::new())? {
+        if let Some(item) = row["item"].as_u64() {
+            write(story::story(snapshot, &format!("#{item}"))?.to_json())?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
 /// Makes the file.
 ///
 /// # Errors

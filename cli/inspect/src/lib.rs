@@ -23,7 +23,7 @@ mod story;
 mod views;
 
 pub use difference::{Difference, difference};
-pub use export::{ExportOptions, Exported, export_html};
+pub use export::{ExportOptions, Exported, export_html, export_stories};
 pub use server::{Inspector, Running};
 pub use story::{Story, story};
 

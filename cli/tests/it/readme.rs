@@ -16,6 +16,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/mcp.md", include_str!("../../../docs/mcp.md")),
     ("docs/inspector.md", include_str!("../../../docs/inspector.md")),
     ("docs/operations.md", include_str!("../../../docs/operations.md")),
+    ("docs/scale.md", include_str!("../../../docs/scale.md")),
     ("docs/import.md", include_str!("../../../docs/import.md")),
 ];
 

@@ -172,6 +172,10 @@ impl Files {
         self.dir.join("DAMAGE")
     }
 
+    pub(crate) fn restored(&self) -> PathBuf {
+        self.dir.join("RESTORED")
+    }
+
     pub(crate) fn catalog(&self) -> PathBuf {
         self.dir.join("catalog.redb")
     }
@@ -337,7 +341,7 @@ impl Files {
 /// Returns whether a file in the database's own directory has this name, finished or not.
 fn is_root_file_name(name: &str) -> bool {
     let whole = name.strip_suffix(".tmp").unwrap_or(name);
-    matches!(whole, "LOCK" | "VERIFIED" | "DAMAGE" | "catalog.redb" | POSITIONS)
+    matches!(whole, "LOCK" | "VERIFIED" | "DAMAGE" | "RESTORED" | "catalog.redb" | POSITIONS)
 }
 
 /// Parses the generation from a derived file's name.

@@ -6,6 +6,7 @@ pub(crate) mod changes;
 pub(crate) mod pending;
 pub(crate) mod reembed;
 pub(crate) mod refresh;
+pub(crate) mod restored;
 pub(crate) mod retain;
 pub(crate) mod salvage;
 pub(crate) mod stats;

@@ -98,6 +98,25 @@ pub fn salvage(source: impl AsRef<Path>, dest: impl AsRef<Path>) -> Result<Salva
 /// # Errors
 /// As [`salvage`].
 pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<Path>) -> Result<SalvageReport> {
+    salvage_until(vfs, source, dest, Lsn(u64::MAX))
+}
+
+/// Writes everything of the database at `source` up to a commit, given by the position after it, to a new one at
+/// `dest`: another lineage, which can be written to. What was erased since stays erased. Receipts are left
+/// behind, as by [`salvage`].
+///
+/// # Errors
+/// As [`salvage`].
+pub fn fork(source: impl AsRef<Path>, dest: impl AsRef<Path>, position: u64) -> Result<SalvageReport> {
+    salvage_until(Arc::new(OsVfs), source, dest, Lsn(position))
+}
+
+fn salvage_until(
+    vfs: Arc<dyn Vfs>,
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    ends: Lsn,
+) -> Result<SalvageReport> {
     let from = Files::new(Arc::clone(&vfs), source.as_ref());
     if !from.exists()? {
         return Err(Error::NotFound { path: from.dir });
@@ -108,7 +127,7 @@ pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<
     }
     let unfinished = Files::new(Arc::clone(&vfs), &unfinished_path(dest));
     let replaced_leftover = remove_leftover(&unfinished)?;
-    let mut report = match write_new(&from, &unfinished) {
+    let mut report = match write_new(&from, &unfinished, ends) {
         Ok(report) => report,
         Err(error) => {
             // Best effort: the first failure is reported, and the next salvage removes the rest.
@@ -141,7 +160,7 @@ fn remove_leftover(unfinished: &Files) -> Result<bool> {
 }
 
 /// Writes the new database and closes it.
-fn write_new(from: &Files, to: &Files) -> Result<SalvageReport> {
+fn write_new(from: &Files, to: &Files, ends: Lsn) -> Result<SalvageReport> {
     let vfs = Arc::clone(&from.vfs);
     let durable = last_durable(from);
     let mut names = HashMap::new();
@@ -161,6 +180,7 @@ fn write_new(from: &Files, to: &Files) -> Result<SalvageReport> {
         report,
         at: 0,
         begins: Lsn(0),
+        ends,
     };
     if let Some(floor) = found.floor {
         let mut records = Vec::new();
@@ -243,10 +263,15 @@ struct Salvage<'d> {
     at: u64,
     /// Earlier records were already written from their retained copies.
     begins: Lsn,
+    /// Records from here on are left out.
+    ends: Lsn,
 }
 
 impl Salvage<'_> {
     fn transaction(&mut self, salvaged: Salvaged) -> Result<()> {
+        if salvaged.records.first().is_some_and(|stored| stored.lsn >= self.ends) {
+            return Ok(());
+        }
         let mut transaction = self.database.begin()?;
         transaction.accept_generated_keys();
         if let Some(time) = salvaged.time_us {

@@ -30,6 +30,7 @@ pub mod engine;
 mod linked;
 pub mod log;
 pub mod protocol_mutants;
+pub mod replica;
 pub mod rules;
 
 use std::collections::{HashMap, HashSet};

@@ -9,6 +9,7 @@ use serde_json::Value;
 /// The arrows: what each crate may use of ours, for anything but its tests and those of the crates that measure.
 const ARROWS: &[(&str, &[&str])] = &[
     ("holotype-storage", &[]),
+    ("holotype-replica", &["holotype-storage"]),
     ("holotype-query", &[]),
     ("holotype-index", &["holotype-storage"]),
     ("holotype-models", &["holotype"]),
@@ -20,13 +21,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("holotype-mcp", &["holotype"]),
     (
         "holotype-cli",
-        &["holotype", "holotype-embed", "holotype-import", "holotype-inspect", "holotype-mcp", "holotype-models"],
+        &[
+            "holotype",
+            "holotype-embed",
+            "holotype-import",
+            "holotype-inspect",
+            "holotype-mcp",
+            "holotype-models",
+            "holotype-replica",
+        ],
     ),
     (
         "holotype-bench",
         &["holotype", "holotype-embed", "holotype-query", "holotype-index", "holotype-storage", "holotype-cuda"],
     ),
-    ("holotype-fuzz", &["holotype", "holotype-query", "holotype-index", "holotype-storage"]),
+    ("holotype-fuzz", &["holotype", "holotype-query", "holotype-index", "holotype-replica", "holotype-storage"]),
     ("holotype-tidy", &[]),
 ];
 

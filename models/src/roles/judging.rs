@@ -124,7 +124,7 @@ impl Model {
             };
             let texts: Vec<&str> = facts.iter().map(|fact| fact.fact.as_str()).collect();
             let vectors = match embedder {
-                Some(embedder) => embedder.embed_batch(&texts)?,
+                Some(embedder) => embedder.embed_passages(&texts)?,
                 None => vec![None; texts.len()],
             };
             let mut transaction = database.begin()?;

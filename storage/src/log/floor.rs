@@ -53,7 +53,7 @@ const HEAD_AT: usize = LEAVES_AT + 8;
 const FROM_AT: usize = HEAD_AT + HEAD_LEN;
 const UNTIL_AT: usize = FROM_AT + HEAD_LEN;
 const CRC_AT: usize = UNTIL_AT + HEAD_LEN;
-const FLOOR_LEN: usize = CRC_AT + 4;
+pub(super) const FLOOR_LEN: usize = CRC_AT + 4;
 const HEAD_LEN: usize = 48;
 
 const _: () = assert!(FLOOR_LEN == 212);
@@ -90,7 +90,7 @@ pub struct Retired {
 }
 
 impl Floor {
-    fn encode(&self, database: &[u8; 16]) -> [u8; FLOOR_LEN] {
+    pub(super) fn encode(&self, database: &[u8; 16]) -> [u8; FLOOR_LEN] {
         let mut bytes = [0; FLOOR_LEN];
         let mut put = |at: usize, field: &[u8]| {
             if let Some(place) = bytes.get_mut(at..at + field.len()) {
@@ -119,7 +119,7 @@ impl Floor {
         bytes
     }
 
-    fn parse(bytes: &[u8; FLOOR_LEN]) -> Result<(Self, [u8; 16]), String> {
+    pub(super) fn parse(bytes: &[u8; FLOOR_LEN]) -> Result<(Self, [u8; 16]), String> {
         if bytes[..VERSION_AT] != MAGIC {
             return Err(format!("it begins with {:02x?}", &bytes[..VERSION_AT]));
         }

@@ -21,6 +21,7 @@
 //! redaction         erasing records permanently
 //! floor             the beginning of a truncated log
 //! copy              a copy up to a commit, beside a writer
+//! raw               the bytes of the files, for replicas
 //! salvage           whatever can be read of a damaged log
 //! recovery          opening: damage, unsynced tails, repairs               crate::recovery
 //! follow            following the appends of another process
@@ -51,6 +52,7 @@ mod options;
 mod payload_end;
 mod position;
 pub(crate) mod prepare;
+mod raw;
 pub(crate) mod reader;
 mod redaction;
 mod salvage;
@@ -71,6 +73,7 @@ pub use leaves::{Leaves, StoredRecord};
 pub use options::{LogLimits, LogOptions, OpenOptions};
 pub use payload_end::{PayloadEnds, Place};
 pub use position::{Checkpoint, CommitNo, Head, Lsn};
+pub use raw::{Growth, Span, write_floor};
 pub use reader::Payload;
 pub use salvage::{SalvageReport, Salvaged, Unreadable};
 pub use segment::{is_log_file_name, is_quarantine_name};

@@ -13,4 +13,4 @@ pub mod checkpoint;
 pub mod note;
 pub mod tree;
 
-pub use crate::chain::record_hash as leaf_hash;
+pub use crate::chain::{Frontier, record_hash as leaf_hash};

@@ -24,6 +24,7 @@ pub(crate) mod program;
 mod proofs;
 mod query;
 mod repl;
+mod replica;
 mod space;
 mod streams;
 #[cfg(target_os = "linux")]
