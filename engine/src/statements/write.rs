@@ -54,7 +54,6 @@ pub(super) fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Re
 fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Table> {
     let passage = &record.text;
     let mut trace = NewTrace::new(record.kind.into(), &record.episode, passage.text.clone());
-    trace.vector = vector(transaction, passage)?;
     let mut utility = None;
     for assignment in &record.with {
         let (name, value) = named(assignment);
@@ -79,6 +78,10 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
             },
         };
     }
+    trace.vector = match &passage.vector {
+        Some(vector) => Some(vector.components.clone()),
+        None => transaction.vector_for(&trace)?,
+    };
     let (id, known) = transaction.record_or_find(trace)?;
     if known {
         let mut table = written(transaction, "record", id)?;
