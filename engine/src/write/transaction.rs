@@ -27,6 +27,7 @@ mod reflect;
 mod resolving;
 mod setup;
 mod updates;
+pub(crate) mod uses;
 
 pub use episodes::EpisodeChange;
 
