@@ -171,6 +171,9 @@ fn try_work(args: &Args, progress: &Mutex<Progress>) -> Result<Done, String> {
         summary.push(format!("{} ignored", events.len()));
         events.clear();
     }
+    if let [file] = &call.files[..] {
+        events.iter_mut().for_each(|event| event.note_file(&folder, file));
+    }
     {
         let mut progress = lock(progress);
         progress.name = format!("{harness} {}", log::plain(&call.name));
