@@ -315,7 +315,7 @@ impl Change<'_, '_> {
 
     /// Records the call, with what was given in a field, and points there.
     fn record(&mut self, field: &str, given: &str) -> Result<Pointer> {
-        let mut trace = NewTrace::call(self.episode, command::TOOL, &self.command.summary()).status(Status::Success);
+        let mut trace = NewTrace::call(self.episode, command::TOOL, self.command.summary()).status(Status::Success);
         for (name, value) in self.command.fields() {
             trace = trace.field(name, value.as_str());
         }
