@@ -18,7 +18,7 @@
 //! failed, is of another version, out of date or a guess.
 
 use crate::Result;
-use crate::dataset::{Asked, Dataset, Question};
+use crate::dataset::{Asked, Dataset, Question, Vectors};
 use crate::measure::round;
 use holotype::answer::{Answer, Output, Role, Row};
 use holotype::extract::normalise;
@@ -66,7 +66,7 @@ pub(crate) fn run(data: &Path) -> Result<()> {
     for variant in &VARIANTS {
         println!("{}", measure(&dataset, variant, false)?);
     }
-    let hashed = Dataset::load_hashed(data)?;
+    let hashed = Dataset::load_with(data, Vectors::hashing())?;
     abstract_from(&hashed.database, &hashed.asked)?;
     println!("{}", measure(&hashed, &Variant { name: "hashing", ..VARIANTS[0] }, true)?);
     Ok(())

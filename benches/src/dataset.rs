@@ -1,7 +1,7 @@
 //! Data in the interchange form: a database made of every file of a folder, and the questions asked of it.
 
 use crate::Result;
-use holotype::embed::HashingEmbedder;
+use holotype::embed::{Embedder, HashingEmbedder};
 use holotype::interchange::{ImportOptions, NpyReader, import};
 use holotype::query::{ParamValue, Params};
 use holotype::write_back::ByWords;
@@ -43,12 +43,19 @@ pub(crate) struct Asked {
 }
 
 /// The origin of the vectors of a folder's lines and questions.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) enum Vectors {
     /// The files NAME.f16.npy and NAME.questions.f16.npy.
     Files,
-    /// The hashing embedder.
-    Hashing,
+    /// An embedder.
+    Made(Arc<dyn Embedder>),
+}
+
+impl Vectors {
+    /// Those of the hashing embedder.
+    pub(crate) fn hashing() -> Vectors {
+        Vectors::Made(Arc::new(HashingEmbedder::default()))
+    }
 }
 
 /// A database of all files of a folder.
@@ -107,9 +114,9 @@ impl Dataset {
         Dataset::load_named(dir, &names(dir)?, Vectors::Files, change)
     }
 
-    /// As [`Dataset::load`], with vectors of the hashing embedder in place of the stored vectors.
-    pub(crate) fn load_hashed(dir: &Path) -> Result<Dataset> {
-        Dataset::load_named(dir, &names(dir)?, Vectors::Hashing, &mut Some)
+    /// As [`Dataset::load`], with these vectors.
+    pub(crate) fn load_with(dir: &Path, vectors: Vectors) -> Result<Dataset> {
+        Dataset::load_named(dir, &names(dir)?, vectors, &mut Some)
     }
 
     /// Imports the files NAME.jsonl of these names into one database, with every line changed or left out.
@@ -121,13 +128,19 @@ impl Dataset {
     ) -> Result<Dataset> {
         let temporary = tempfile::tempdir()?;
         let file = |name: &str, rest: &str| dir.join(format!("{name}{rest}"));
-        let options = match (vectors, names.first()) {
-            (Vectors::Files, Some(first)) => {
-                let dim = NpyReader::open(file(first, ".f16.npy"))?.dim();
-                Options::with_space(Space::new("bench", dim).encoding(Encoding::F16))
-            }
-            _ => Options::default(),
+        let embedder = match &vectors {
+            Vectors::Files => None,
+            Vectors::Made(embedder) => Some(Arc::clone(embedder)),
         };
+        let space = match (&embedder, names.first()) {
+            (None, Some(first)) => {
+                let dim = NpyReader::open(file(first, ".f16.npy"))?.dim();
+                Some(Space::new("bench", dim).encoding(Encoding::F16))
+            }
+            (None, None) => None,
+            (Some(embedder), _) => Some(Space::new(embedder.name(), embedder.dimensions()).encoding(Encoding::F16)),
+        };
+        let options = space.map(Options::with_space).unwrap_or_default();
         let database = Holotype::create(temporary.path().join("bench.holo"), options)?;
         let mut asked = Vec::new();
         for name in names {
@@ -137,36 +150,24 @@ impl Dataset {
             for line in BufReader::new(File::open(&path).map_err(|error| format!("{of_file}: {error}"))?).lines() {
                 let Some(mut line) = change(serde_json::from_str(&line?)?) else { continue };
                 for inner in line.as_object_mut().into_iter().flat_map(|line| line.values_mut()) {
-                    let inner = inner.as_object_mut().filter(|_| vectors == Vectors::Hashing);
+                    let inner = inner.as_object_mut().filter(|_| embedder.is_some());
                     inner.map(|inner| inner.remove("row"));
                 }
                 lines += &format!("{line}\n");
             }
-            let rows = match vectors {
-                Vectors::Files => Some(NpyReader::open(file(name, ".f16.npy"))?),
-                Vectors::Hashing => None,
+            let rows = match embedder {
+                None => Some(NpyReader::open(file(name, ".f16.npy"))?),
+                Some(_) => None,
             };
-            let options = match vectors {
-                Vectors::Files => ImportOptions { durability: Durability::None, ..ImportOptions::default() },
-                Vectors::Hashing => hashing(),
-            };
+            let embedder = embedder.clone();
+            let options = ImportOptions { durability: Durability::None, embedder, ..ImportOptions::default() };
             import(&database, &of_file, lines.as_bytes(), rows.as_ref(), &options, &mut |_| {})?;
-            let vectors = match vectors {
-                Vectors::Files => Some(file(name, ".questions.f16.npy")),
-                Vectors::Hashing => None,
-            };
-            let questions = questions(&file(name, ".questions.jsonl"), vectors.as_deref())?;
+            let questions = questions(&file(name, ".questions.jsonl"), &vectors, &file(name, ".questions.f16.npy"))?;
             asked.push(Asked { episode: episode_of(&path)?, questions });
         }
         database.checkpoint()?;
         Ok(Dataset { database, asked, _dir: temporary })
     }
-}
-
-/// Options of an import that makes vectors by the hashing embedder.
-fn hashing() -> ImportOptions {
-    let embedder = Some(Arc::new(HashingEmbedder::default()) as Arc<_>);
-    ImportOptions { durability: Durability::None, embedder, ..ImportOptions::default() }
 }
 
 impl Dataset {
@@ -177,9 +178,10 @@ impl Dataset {
             temporary.path().join("bench.holo"),
             Options::default().embedder(HashingEmbedder::default()),
         )?;
+        let options = ImportOptions { durability: Durability::None, ..ImportOptions::default() };
         let mut all = Vec::new();
         for (lines, asked) in runs {
-            import(&database, &asked.episode, lines.as_bytes(), None, &hashing(), &mut |_| {})?;
+            import(&database, &asked.episode, lines.as_bytes(), None, &options, &mut |_| {})?;
             all.push(asked);
         }
         database.checkpoint()?;
@@ -212,19 +214,23 @@ fn episode_of(path: &Path) -> Result<String> {
 }
 
 /// The questions of a file, with their vectors from another or of the hashing embedder.
-fn questions(path: &Path, vectors: Option<&Path>) -> Result<Vec<Question>> {
-    let vectors = vectors.map(NpyReader::open).transpose()?;
+fn questions(path: &Path, vectors: &Vectors, file: &Path) -> Result<Vec<Question>> {
+    let rows = match vectors {
+        Vectors::Files => Some(NpyReader::open(file)?),
+        Vectors::Made(_) => None,
+    };
     let mut questions = Vec::new();
     for line in BufReader::new(File::open(path)?).lines() {
         let line: Value = serde_json::from_str(&line?)?;
         let text = line.get("question").and_then(Value::as_str).ok_or("a question has no text")?.to_owned();
         let mut vector = Vec::new();
-        match &vectors {
-            Some(vectors) => {
+        match (vectors, &rows) {
+            (Vectors::Made(embedder), _) => vector = embedder.embed_query(&text)?.unwrap_or_default(),
+            (Vectors::Files, None) => {}
+            (Vectors::Files, Some(rows)) => {
                 let row = line.get("row").and_then(Value::as_u64).ok_or("a question has no row")?;
-                vectors.read_row(row, &mut vector)?;
+                rows.read_row(row, &mut vector)?;
             }
-            None => vector = HashingEmbedder::default().embed(&text).unwrap_or_default(),
         }
         questions.push(Question { text, vector, line });
     }

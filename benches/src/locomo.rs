@@ -4,7 +4,7 @@
 //! characters / 4 (`speaker: text`), each turn once. The mean is over questions that name evidence.
 
 use crate::Result;
-use crate::dataset::{Asked, Dataset, Question, median};
+use crate::dataset::{Asked, Dataset, Question, Vectors, median};
 use holotype::answer::{Answer, Output, Row};
 use holotype::query::{ParamValue, Params};
 use holotype::{Layer, Snapshot};
@@ -33,8 +33,13 @@ struct Held {
     micros: u64,
 }
 
-pub(crate) fn run(data: &Path) -> Result<()> {
-    let dataset = Dataset::load(data)?;
+pub(crate) fn run(data: &Path, embedder: Option<&str>) -> Result<()> {
+    let vectors = match embedder {
+        None => Vectors::Files,
+        Some("hashing") => Vectors::hashing(),
+        Some(folder) => Vectors::Made(holotype_embed::open(folder)?.embedder()),
+    };
+    let dataset = Dataset::load_with(data, vectors)?;
     let snapshot = dataset.database.snapshot();
     let mut tallies: HashMap<(&str, u64), Tally> = HashMap::new();
     for asked in &dataset.asked {

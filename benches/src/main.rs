@@ -89,6 +89,9 @@ enum Bench {
         /// The folder with NAME.jsonl, NAME.f16.npy, NAME.questions.jsonl and NAME.questions.f16.npy.
         #[arg(long)]
         data: PathBuf,
+        /// Make the vectors by the model of this folder, or by the one called `hashing`, in place of the stored ones.
+        #[arg(long, value_name = "DIR")]
+        embedder: Option<String>,
     },
     /// Summaries or raw pages: evidence and tokens of every policy of TierMem on conversations.
     Tiermem(tiermem::Arguments),
@@ -151,7 +154,7 @@ type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 fn run(bench: Bench) -> Result<()> {
     match bench {
-        Bench::Locomo { data } => locomo::run(&data),
+        Bench::Locomo { data, embedder } => locomo::run(&data, embedder.as_deref()),
         Bench::Tiermem(arguments) => tiermem::run(&arguments),
         Bench::Router(arguments) => router::run(&arguments),
         Bench::Nothing { data } => nothing::run(&data),

@@ -39,12 +39,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
-    let space = space_of(args)?;
-    let mut options = Options { space: space.clone(), profile: args.profile.clone(), ..database::options() };
+    let mut options = Options { space: space_of(args)?, profile: args.profile.clone(), ..database::options() };
     if let Some(page_size) = args.page_size {
         options.page_size = page_size;
     }
     let database = Holotype::create(&args.db, options).map_err(|error| database::about(&args.db, error))?;
+    // That of the arguments, or that of the model of --embedder.
+    let space = database.snapshot().space()?;
     database::close(database)?;
     let path = args.db.display().to_string();
     let text = match &space {

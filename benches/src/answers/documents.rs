@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context, report: &mut Report) -> Result<()> {
             let of = line.pointer("/trace/episode").or_else(|| line.pointer("/episode/id")).and_then(Value::as_str);
             of.is_none_or(|of| of == episode).then_some(line)
         };
-        let mut dataset = Dataset::load_named(&data, &["xquad".to_owned()], Vectors::Hashing, &mut own)?;
+        let mut dataset = Dataset::load_named(&data, &["xquad".to_owned()], Vectors::hashing(), &mut own)?;
         for asked in &mut dataset.asked {
             asked.questions.retain(|question| question.line["episode"] == episode);
         }

@@ -17,6 +17,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/inspector.md", include_str!("../../../docs/inspector.md")),
     ("docs/operations.md", include_str!("../../../docs/operations.md")),
     ("docs/scale.md", include_str!("../../../docs/scale.md")),
+    ("docs/embedders.md", include_str!("../../../docs/embedders.md")),
     ("docs/import.md", include_str!("../../../docs/import.md")),
 ];
 
@@ -31,6 +32,9 @@ fn every_session_prints_what_the_document_says() {
     let mut run = 0;
     for (name, document) in DOCUMENTS {
         let dir = tempfile::tempdir().expect("a temporary directory");
+        if document.contains("--embedder model") {
+            add_model(&dir.path().join("model"));
+        }
         for step in steps(document) {
             let printed = shell(&step.command, dir.path());
             assert!(
@@ -70,6 +74,15 @@ fn steps(document: &str) -> Vec<Step> {
         }
     }
     steps
+}
+
+/// Puts a small static model where a document has its model.
+fn add_model(folder: &Path) {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/it/embedder/static_model/plain");
+    std::fs::create_dir(folder).expect("a new folder");
+    for file in ["config.json", "tokenizer.json", "model.safetensors"] {
+        std::fs::copy(model.join(file), folder.join(file)).expect("a file of the model");
+    }
 }
 
 /// The output of a command in which `holotype` is the program under test.

@@ -6,7 +6,8 @@ use crate::command_line::program::Place;
 fn what_was_written_without_the_model_is_counted_said_and_filled() {
     let place = Place::new();
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/tests/it/embedder/static_model/plain");
-    place.run(&["create", "memory.holo", "--embedder", model]).ok();
+    let made = place.run(&["create", "memory.holo", "--embedder", model]).ok();
+    assert!(made.stdout.contains("with the space plain (5 x f32, cosine)"), "{made:#?}");
     for text in ["a night train", "the train to rome", "a dog"] {
         place.run(&["query", "memory.holo", &format!("record turn '{text}' in episode 'e'")]).ok();
     }
