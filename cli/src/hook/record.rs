@@ -195,7 +195,7 @@ impl Work<'_> {
         let (answer, snapshot) = (Answer::new(&event.text), transaction.snapshot()?);
         for key in candidates {
             let Some(item) = found(transaction, &key) else { continue };
-            if answer.cites(&key) || answer.quotes(&snapshot.item(item)?.content.text()) {
+            if answer.cites(&key) || answer.quotes(snapshot.item(item)?.content.text()) {
                 transaction.used(item, &event.key)?;
                 self.done.used += 1;
             }
