@@ -4,6 +4,8 @@
 //! with `--overwrite`. What is no regular file, such as a
 //! pipe, is written to directly.
 
+mod mif;
+
 use crate::database;
 use crate::failure::{Failure, Problem, Status};
 use crate::inspect::failed as inspect_failed;
@@ -31,6 +33,9 @@ pub(crate) struct Args {
     /// Export training data instead
     #[arg(long, value_name = "KIND", conflicts_with_all = ["history", "vectors"])]
     training: Option<Training>,
+    /// Export the items in use in a format of other programs instead
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["history", "training", "vectors", "condition", "html"])]
+    to: Option<Foreign>,
     /// Replace FILE if it exists
     #[arg(long)]
     overwrite: bool,
@@ -53,6 +58,13 @@ pub(crate) struct Args {
     /// With --html: replace texts by their lengths
     #[arg(long, requires = "html")]
     redact: bool,
+}
+
+/// Formats of other programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Foreign {
+    /// The Memory Interchange Format, version 2
+    Mif,
 }
 
 /// Kinds of training data.
@@ -117,6 +129,13 @@ fn write(
     failed: impl FnOnce(io::Error) -> Failure,
 ) -> Result<ExportReport, Failure> {
     let mut out = Watched::new(BufWriter::with_capacity(1 << 18, out));
+    if args.to == Some(Foreign::Mif) {
+        return match mif::write(snapshot, &mut out).and_then(|done| Ok(out.flush().map(|()| done)?)) {
+            Ok((lines, vectors)) => Ok(ExportReport { lines, vectors }),
+            Err(mif::Fault::Output(error)) => Err(failed(error)),
+            Err(mif::Fault::Database(error)) => Err(error.into()),
+        };
+    }
     let done = match args.training {
         Some(Training::Triplets) => {
             interchange::export_triplets(snapshot, &mut out).map(|lines| ExportReport { lines, vectors: 0 })

@@ -21,6 +21,7 @@ mod secrets;
 mod session;
 mod spool;
 mod transcript;
+mod used;
 
 pub(crate) use harness::Harness;
 pub(crate) use log::last_lines;
@@ -170,6 +171,9 @@ fn try_work(args: &Args, progress: &Mutex<Progress>) -> Result<Done, String> {
         summary.push(format!("{} ignored", events.len()));
         events.clear();
     }
+    if let [file] = &call.files[..] {
+        events.iter_mut().for_each(|event| event.note_file(&folder, file));
+    }
     {
         let mut progress = lock(progress);
         progress.name = format!("{harness} {}", log::plain(&call.name));
@@ -190,7 +194,12 @@ fn try_work(args: &Args, progress: &Mutex<Progress>) -> Result<Done, String> {
         }
     };
     lock(progress).waiting.clear();
-    for (count, what) in [(recorded.written, "written"), (recorded.known, "known"), (recorded.drained, "drained")] {
+    for (count, what) in [
+        (recorded.written, "written"),
+        (recorded.known, "known"),
+        (recorded.used, "used"),
+        (recorded.drained, "drained"),
+    ] {
         if count > 0 {
             summary.push(format!("{count} {what}"));
         }

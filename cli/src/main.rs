@@ -16,6 +16,7 @@ mod ask;
 mod audit;
 mod backup;
 mod batch;
+mod check;
 mod check_proof;
 mod checkpoint;
 mod compact;
@@ -49,6 +50,7 @@ mod limits;
 mod loops;
 mod mcp;
 mod model;
+mod outside;
 mod params;
 mod place;
 mod prove;
@@ -143,6 +145,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Check every checksum, hash, pointer and derived file
     Verify(verify::Args),
+    /// Compare the files and commands that items name with how they are now
+    Check(check::Args),
     /// Show what a database holds, and its limits
     Stats(stats::Args),
     /// Measure what was read and written, and how good it was
@@ -261,6 +265,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Diff(args) => diff::run(&args, format),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args, format),
+        Command::Check(args) => check::run(&args, format),
         Command::Stats(args) => stats::run(&args, format),
         Command::Audit(args) => audit::run(&args, format),
         Command::Graph(args) => graph::run(&args, given, drawing),

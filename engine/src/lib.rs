@@ -69,6 +69,7 @@ pub use agent::decisions::Decided;
 pub use agent::epoch::{Epoch, EpochReport};
 pub use agent::interface::{Answered, RecallInterface};
 pub use agent::memory_loop::{LoopMemory, MemoryLoop, Step, StepOutcome};
+pub use agent::memory_tool;
 
 pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;

@@ -233,6 +233,7 @@ pub const OPS: &[&str] = &[
     "update",
     "retract",
     "mark",
+    "use",
     "link",
     "unlink",
     "consolidate",

@@ -24,6 +24,8 @@ pub enum Format {
     ServerMemory,
     /// The memories of Mem0.
     Mem0,
+    /// Documents of the Memory Interchange Format.
+    Mif,
     /// The SQLite file of LangGraph's store.
     Langgraph,
     /// An agent file of Letta.
@@ -42,7 +44,7 @@ pub enum Format {
 
 impl Format {
     /// All formats, in the order of the documentation.
-    pub const ALL: [Format; 15] = [
+    pub const ALL: [Format; 16] = [
         Format::ClaudeCode,
         Format::Codex,
         Format::Chatgpt,
@@ -51,6 +53,7 @@ impl Format {
         Format::Anthropic,
         Format::ServerMemory,
         Format::Mem0,
+        Format::Mif,
         Format::Langgraph,
         Format::Letta,
         Format::Markdown,
@@ -71,6 +74,7 @@ impl Format {
             Format::Anthropic => "anthropic",
             Format::ServerMemory => "server-memory",
             Format::Mem0 => "mem0",
+            Format::Mif => "mif",
             Format::Langgraph => "langgraph",
             Format::Letta => "letta",
             Format::Markdown => "markdown",
@@ -90,6 +94,7 @@ impl Format {
             Format::Codex => base.starts_with("rollout-") && ends(&[".jsonl", ".json"]),
             Format::Chatgpt | Format::Claude => base.starts_with("conversations") && ends(&[".json"]),
             Format::Openai | Format::Anthropic | Format::Mem0 => ends(&[".json", ".jsonl", ".ndjson"]),
+            Format::Mif => ends(&[".json"]),
             Format::Langgraph => ends(&[".db", ".sqlite", ".sqlite3"]),
             Format::Letta => ends(&[".af", ".json"]),
             Format::Markdown => ends(&[".md", ".markdown", ".mdx"]),

@@ -66,10 +66,11 @@ fn is_chat(text: &str) -> bool {
 
 fn by_members(has: &dyn Fn(&str) -> bool, text: &str) -> Option<Format> {
     let all = |names: &[&str]| names.iter().all(|name| has(name));
-    let by_shape: [(&[&str], Format); 14] = [
+    let by_shape: [(&[&str], Format); 15] = [
         (&["sessionId", "parentUuid"], Format::ClaudeCode),
         (&["type", "leafUuid"], Format::ClaudeCode),
         (&["type", "payload", "timestamp"], Format::Codex),
+        (&["mif_version"], Format::Mif),
         (&["mapping"], Format::Chatgpt),
         (&["chat_messages"], Format::Claude),
         (&["agents", "blocks"], Format::Letta),

@@ -11,12 +11,14 @@
 //! | `arguments`, `problem` | checked arguments; errors of two sentences |
 //! | `reply`, `quoting` | answers in two forms within a limit; text of memory as quoted data |
 //! | `memory`, `consent` | the open database; tokens for what cannot be undone |
+//! | `background` | vectors and checkpoints while nothing else has to be done |
 //! | `server`, `resources` | the protocol's view: tools, one prompt, resources |
 //! | `lines`, `http` | its two transports |
 //!
 //! The database is shared: other servers, hooks and shells write to it at the same time.
 
 mod arguments;
+mod background;
 mod consent;
 mod http;
 mod lines;
@@ -33,6 +35,7 @@ pub use http::DEFAULT_ADDRESS;
 pub use server::INSTRUCTIONS_BYTES;
 pub use tools::LIST_BYTES;
 
+use background::Background;
 use consent::Consent;
 use holotype::embed::HashingEmbedder;
 use holotype::{Holotype, Options, Space};
@@ -143,6 +146,9 @@ pub fn serve(config: Config, say: &(dyn Fn(&str) + Sync)) -> Result<(), Error> {
     let (read_only, answer_limit) = (config.read_only, config.answer_limit);
     let built_in = built_in(&database, &config)
         .map_err(|error| Error::Database { path: place.path.clone(), error: Box::new(error) })?;
+    let embeds = config.options.embedder.is_some() || built_in.is_some();
+    let background =
+        (!read_only).then(|| Background::start(database.clone(), embeds)).transpose().map_err(io("start a thread"))?;
     let memory = Memory { database: database.clone(), read_only, built_in, answer_limit, episode, consent };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -154,6 +160,9 @@ pub fn serve(config: Config, say: &(dyn Fn(&str) + Sync)) -> Result<(), Error> {
         None => runtime.block_on(serve_lines(Server::new(memory).in_order())),
     };
     runtime.shutdown_timeout(LEAVING);
+    if let Some(background) = background {
+        background.stop(LEAVING);
+    }
     let closed = database.close().map_err(|error| Error::Database { path: place.path.clone(), error: Box::new(error) });
     served.and(closed)
 }

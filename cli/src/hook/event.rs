@@ -4,8 +4,10 @@
 //! 2. Its texts hold no secrets and at most [`EVENT_LEN`] bytes together.
 
 use super::secrets;
+use crate::outside::{FIELD, Outside};
 use holotype::{Kind, NewTrace, Source, Status};
 use serde_json::{Map, Value, json};
+use std::path::Path;
 
 /// The most bytes of texts of one event.
 const EVENT_LEN: usize = 64 << 10;
@@ -95,6 +97,19 @@ impl Event {
 
     pub(super) fn at(self, time: Option<i64>) -> Event {
         Event { time, ..self }
+    }
+
+    /// Notes the file that a successful call read or wrote, as it is now, so that `holotype check` can tell when it has
+    /// become another one.
+    pub(super) fn note_file(&mut self, folder: &Path, file: &Path) {
+        if !matches!(self.what, What::Call { outcome: Outcome::Success, .. }) {
+            return;
+        }
+        let outside = Outside::of_file(folder, file).map(|outside| outside.to_string());
+        // A path that holds a secret is not kept.
+        if let Some(outside) = outside.filter(|text| secrets::withhold(text) == *text) {
+            self.fields.push((FIELD.to_owned(), outside));
+        }
     }
 
     /// The trace that is recorded.

@@ -8,9 +8,10 @@
 use super::event::{Event, What};
 use super::harness::Call;
 use super::session::Session;
+use super::used::{self, Answer};
 use super::{recipe, spool, transcript};
 use crate::database;
-use holotype::{Durability, Holotype, Kind, NewTrace, Options, Source, Target, Transaction};
+use holotype::{Durability, Holotype, ItemId, Kind, NewTrace, Options, Source, Target, Transaction};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ pub(super) struct Recorded {
     pub(super) written: u64,
     /// Events whose items were there.
     pub(super) known: u64,
+    /// Items of memory that answers used.
+    pub(super) used: u64,
     /// Files of the spool that were taken in.
     pub(super) drained: u64,
     /// Failures beside it, in sentences.
@@ -148,7 +151,7 @@ impl Work<'_> {
         }
         self.write(transaction, event)?;
         self.session(&event.session).note_transcript(event);
-        Ok(())
+        self.note_uses(transaction, event)
     }
 
     /// Records an event that a hook delivered.
@@ -162,7 +165,7 @@ impl Work<'_> {
         }
         self.write(transaction, event)?;
         self.session(&event.session).note_hook(event);
-        Ok(())
+        self.note_uses(transaction, event)
     }
 
     fn write(&mut self, transaction: &mut Transaction<'_>, event: &Event) -> holotype::Result<()> {
@@ -172,6 +175,31 @@ impl Work<'_> {
         }
         transaction.record(trace)?;
         self.done.written += 1;
+        Ok(())
+    }
+
+    /// Notes which items a new event shows to its session, or uses.
+    fn note_uses(&mut self, transaction: &mut Transaction<'_>, event: &Event) -> holotype::Result<()> {
+        let found = |transaction: &Transaction<'_>, key: &str| transaction.find(&Target::Key(key.to_owned())).ok();
+        let keys = used::shown_by(event);
+        let shown: Vec<(&String, ItemId)> =
+            keys.iter().filter_map(|key| Some((key, found(transaction, key)?))).collect();
+        if !shown.is_empty() {
+            shown.iter().for_each(|(key, _)| self.session(&event.session).note_shown(key));
+            transaction.shown(&event.session, &shown.iter().map(|(_, item)| *item).collect::<Vec<_>>())?;
+        }
+        let candidates = self.session(&event.session).shown().to_vec();
+        if !used::is_answer(event) || candidates.is_empty() {
+            return Ok(());
+        }
+        let (answer, snapshot) = (Answer::new(&event.text), transaction.snapshot()?);
+        for key in candidates {
+            let Some(item) = found(transaction, &key) else { continue };
+            if answer.cites(&key) || answer.quotes(snapshot.item(item)?.content.text()) {
+                transaction.used(item, &event.key)?;
+                self.done.used += 1;
+            }
+        }
         Ok(())
     }
 
@@ -186,9 +214,13 @@ impl Work<'_> {
         if is_there(transaction, key) {
             return Ok(());
         }
+        let items: Vec<ItemId> =
+            keys.iter().filter_map(|key| transaction.find(&Target::Key(key.clone())).ok()).collect();
         let text = format!("told at its beginning: {}", keys.join(" "));
         let trace = NewTrace::new(Kind::Observation, session, text).source(Source::System).field("event", "told");
         transaction.record(trace.key(key))?;
+        transaction.shown(session, &items)?;
+        keys.iter().for_each(|key| self.session(session).note_shown(key));
         self.done.written += 1;
         Ok(())
     }

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! .holotype/sessions/HASH.json   {"offsets": {PATH: n}, "by_hook": {HASH: [KEY, …]}, "recent": [HASH, …],
-//!                                 "open_calls": {ID: …}}
+//!                                 "open_calls": {ID: …}, "shown": [KEY, …]}
 //! ```
 //!
 //! A hook that tells of a turn cannot know the id that the transcript gives it. So the file keeps, by the hash of what
 //! was said, the keys of turns that came by hook and were not met in the transcript yet, and the hashes of the turns
-//! that were recorded from the transcript lately.
+//! that were recorded from the transcript lately. It also keeps the keys of the items that the session was shown lately,
+//! with which answers are compared.
 //!
 //! 1. The file is a hint. A key in it counts only if the database has it: the file is written before the commit.
 //! 2. Without the file, the transcript is read from its beginning, and its keys are known.
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 
 /// The most turns that are remembered in each of the two lists.
 const REMEMBERED: usize = 512;
+/// The most items that an answer is compared with.
+const SHOWN: usize = 64;
 
 /// The memory of a session.
 #[derive(Debug, Default)]
@@ -30,6 +33,7 @@ pub(super) struct Session {
     by_hook: Map<String, Value>,
     recent: Vec<String>,
     pub(super) open_calls: Map<String, Value>,
+    shown: Vec<String>,
 }
 
 impl Session {
@@ -38,13 +42,17 @@ impl Session {
         let path = folder.join("sessions").join(format!("{}.json", hash16(session)));
         let stored = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
         let object = |name: &str| stored.as_ref().and_then(|stored| stored.get(name)?.as_object().cloned());
-        let recent = stored.as_ref().and_then(|stored| stored.get("recent")?.as_array().cloned()).unwrap_or_default();
+        let texts = |name: &str| -> Vec<String> {
+            let stored = stored.as_ref().and_then(|stored| stored.get(name)?.as_array());
+            stored.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
         Session {
             path,
             offsets: object("offsets").unwrap_or_default(),
             by_hook: object("by_hook").unwrap_or_default(),
-            recent: recent.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            recent: texts("recent"),
             open_calls: object("open_calls").unwrap_or_default(),
+            shown: texts("shown"),
         }
     }
 
@@ -95,10 +103,24 @@ impl Session {
         event.turn_hash().is_some_and(|hash| self.recent.contains(&hash))
     }
 
+    /// Notes that the session was shown an item.
+    pub(super) fn note_shown(&mut self, key: &str) {
+        self.shown.retain(|known| known != key);
+        self.shown.push(key.to_owned());
+        let surplus = self.shown.len().saturating_sub(SHOWN);
+        self.shown.drain(..surplus);
+    }
+
+    /// The keys of the items that the session was shown lately, the last of them last.
+    pub(super) fn shown(&self) -> &[String] {
+        &self.shown
+    }
+
     /// Writes the memory, whole or not at all.
     pub(super) fn write(&self) -> io::Result<()> {
         let value = json!({
             "offsets": self.offsets, "by_hook": self.by_hook, "recent": self.recent, "open_calls": self.open_calls,
+            "shown": self.shown,
         });
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;

@@ -21,8 +21,8 @@ const MOST_TOLD: usize = 20;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Foreign {
-    /// The format of the files: claude-code, codex, chatgpt, claude, openai, anthropic, server-memory, mem0, langgraph,
-    /// letta, markdown, csv, parquet, whatsapp or slack
+    /// The format of the files: claude-code, codex, chatgpt, claude, openai, anthropic, server-memory, mem0, mif,
+    /// langgraph, letta, markdown, csv, parquet, whatsapp or slack
     #[arg(long, value_name = "FORMAT")]
     pub(super) from: Option<Format>,
     /// Read, compare and count, and write nothing

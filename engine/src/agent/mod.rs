@@ -8,6 +8,7 @@
 //! | `decisions` | each decision as an event in the log |
 //! | `memory_loop` | a step: the decision, done within the limits of Table 11 |
 //! | `epoch` | questions answered from one state, findings written between epochs (TierMem) |
+//! | `memory_tool` | the file-like memory tool of agents: six commands over items with history |
 //! | `refine` | long traces as short recalls with pointers |
 //!
 //! Models are the caller's: they stand behind the traits [`Generator`](cited::Generator) and
@@ -19,4 +20,5 @@ pub(crate) mod decisions;
 pub(crate) mod epoch;
 pub(crate) mod interface;
 pub(crate) mod memory_loop;
+pub mod memory_tool;
 mod refine;

@@ -20,7 +20,11 @@ use crate::records::record::{Record, VectorRecord};
 use crate::state::State;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result};
+use holotype_storage::priority::lowest_thread_priority;
 use std::sync::Arc;
+
+/// Makes the vectors of items' texts.
+type Compute = dyn Fn(&Snapshot, &dyn Embedder, &[ItemId]) -> Result<Vec<Option<Vec<f32>>>>;
 
 /// Texts of one call of the embedder, which are one commit too.
 const BATCH: usize = 64;
@@ -67,6 +71,26 @@ impl Holotype {
     /// [`Error::Embedder`] if the model fails or there is none; [`Error::OtherEmbedder`]; those of [`Holotype::begin`]
     /// and [`Transaction::commit`]. What was committed before stays.
     pub fn embed_pending(&self, limit: u64) -> Result<EmbedReport> {
+        self.fill_pending(limit, &vectors_of)
+    }
+
+    /// The same behind everything else that the machine does: where the system has priorities of threads, the model
+    /// computes at the lowest. What others wait for, a transaction, is written at the priority of the caller.
+    ///
+    /// # Errors
+    /// As [`Holotype::embed_pending`].
+    pub fn embed_pending_in_background(&self, limit: u64) -> Result<EmbedReport> {
+        self.fill_pending(limit, &|snapshot, embedder, items| {
+            let compute = || {
+                lowest_thread_priority();
+                vectors_of(snapshot, embedder, items)
+            };
+            let computed = std::thread::scope(|scope| scope.spawn(compute).join());
+            computed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn fill_pending(&self, limit: u64, compute: &Compute) -> Result<EmbedReport> {
         let Some(embedder) = self.snapshot().state.embedder(self.core.options.embedder.as_ref())? else {
             let reason = "no embedder makes the vectors of this database: open it with Options::embedder".to_owned();
             return Err(Error::Embedder { reason });
@@ -80,7 +104,7 @@ impl Holotype {
             if items.is_empty() {
                 break;
             }
-            let vectors = vectors_of(&snapshot, embedder.as_ref(), &items)?;
+            let vectors = compute(&snapshot, embedder.as_ref(), &items)?;
             drop(snapshot);
             let mut transaction = self.begin()?;
             transaction.adopt(embedder.as_ref())?;

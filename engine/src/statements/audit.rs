@@ -25,6 +25,7 @@
 //! | `tokens.full`, `tokens.exit_m2`, … | retrieved tokens of such a read, mean |
 //! | `depth.tokens`, `depth.epierr` | correlation (Pearson) of the depth of a read with its tokens, its errors |
 //! | `redundancy` | share of the items with a vector that are in a cluster of near duplicates, cosine over 0.9 (ours) |
+//! | `used` | share of the items read that an answer used afterwards (ours) |
 //! | `latency.search.p50`, … | microseconds of `search`, `expand`, `consolidate`; `p50`, `p95`; of the caller's costs |
 //! | `route.answer`, `route.escalate` | share of routed reads by the path taken (TierMem B.8) |
 //! | `route_tokens.answer`, … | retrieved tokens of such a read, mean |

@@ -9,6 +9,7 @@ use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::record::{Change, EffectiveRecord, MarkRecord, Record};
 use crate::records::tables;
 use crate::state::settings;
+use crate::write::transaction::uses::is_use;
 use crate::{Error, Result};
 use holotype_query::plan::{Predicate, Test};
 use holotype_query::{AttributeId, Op, Value};
@@ -147,6 +148,7 @@ fn op_of(mark: &MarkRecord) -> &'static str {
             "prune"
         }
         Change::Active(_) if mark.by.is_some() => "retract",
+        _ if is_use(mark) => "use",
         _ => "mark",
     }
 }

@@ -27,6 +27,7 @@ mod reflect;
 mod resolving;
 mod setup;
 mod updates;
+pub(crate) mod uses;
 
 pub use episodes::EpisodeChange;
 
@@ -601,10 +602,8 @@ fn check_name(what: &str, name: &str) -> Result<()> {
 
 /// Refuses a step that answers cannot show and statements cannot name.
 fn check_step(step: Option<u64>) -> Result<()> {
-    match step.filter(|step| *step > MAX_STEP) {
-        Some(step) => Err(Error::Invalid(format!("step {step} is above {MAX_STEP}, the greatest step"))),
-        None => Ok(()),
-    }
+    step.filter(|step| *step > MAX_STEP)
+        .map_or(Ok(()), |step| Err(Error::Invalid(format!("step {step} is above {MAX_STEP}, the greatest step"))))
 }
 
 /// Refuses scores out of range, and return scores of items other than procedures.

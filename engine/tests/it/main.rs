@@ -45,6 +45,7 @@ mod linear;
 mod linking;
 mod logged_vectors;
 mod memory_loop;
+mod memory_tool;
 mod merges;
 mod model;
 mod nothing_hidden;

@@ -11,6 +11,7 @@ mod letta;
 mod markdown;
 mod mem0;
 mod messages;
+mod mif;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod server_memory;
@@ -33,6 +34,7 @@ pub(crate) fn read(format: Format, files: &Files, intake: &mut Intake<'_>) -> Re
         Format::Openai | Format::Anthropic => messages::read(format, files, intake),
         Format::ServerMemory => server_memory::read(files, intake),
         Format::Mem0 => mem0::read(files, intake),
+        Format::Mif => mif::read(files, intake),
         #[cfg(feature = "langgraph")]
         Format::Langgraph => langgraph::read(files, intake),
         Format::Letta => letta::read(files, intake),

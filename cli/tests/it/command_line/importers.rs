@@ -62,6 +62,7 @@ fn each_format_is_imported_once() {
         ("anthropic", "anthropic/talk.json", &[], [4, 5, 0, 0, 0, 0, 0]),
         ("server-memory", "server-memory/memory.jsonl", &[], [4, 5, 0, 0, 0, 1, 0]),
         ("mem0", "mem0/memories.json", &[], [3, 3, 0, 0, 0, 0, 0]),
+        ("mif", "mif/memories.mif.json", &[], [3, 2, 0, 0, 1, 0, 0]),
         ("letta", "letta/agent.af", &[], [8, 7, 0, 0, 2, 0, 1]),
         ("markdown", "markdown/notes", &[], [3, 4, 0, 0, 1, 0, 2]),
         ("csv", "csv/chat.csv", &["--zone", "Europe/Zurich"], [4, 2, 0, 0, 2, 0, 0]),
@@ -318,6 +319,7 @@ fn a_file_without_from_is_named_with_its_command() {
         ("anthropic", "anthropic/talk.json"),
         ("server-memory", "server-memory/memory.jsonl"),
         ("mem0", "mem0/memories.json"),
+        ("mif", "mif/memories.mif.json"),
         ("letta", "letta/agent.af"),
         ("markdown", "markdown/notes/Gooseneck Kettle.md"),
         ("csv", "csv/chat.csv"),
@@ -338,6 +340,77 @@ fn a_file_without_from_is_named_with_its_command() {
         let feature = if cfg!(feature = "parquet") && cfg!(feature = "langgraph") { "expected" } else { "--features" };
         assert!(run.status == 2 && run.stderr.contains(feature), "{run:#?}");
     }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_parquet_table_brings_its_columns_and_vectors() {
+    let place = Place::new();
+    place.run(&["create", "m.holo", "--dim", "3"]).ok();
+    let map = ["--map", "text=said,speaker=who,time=at,key=id,vector=embedding"];
+    let path = fixture("parquet/talk.parquet");
+    let (report, run) = import(&place, "parquet", &path, &map);
+    assert_eq!(counts(&report), [3, 3, 0, 0, 0, 0, 0], "{run:#?}");
+    assert_eq!(counts(&import(&place, "parquet", &path, &map).0), [3, 0, 0, 3, 0, 0, 0]);
+    let seen = row(&place, "parquet/talk/m2");
+    assert_eq!((&seen["time"], &seen["speaker"]), (&"2026-05-01T08:01:00Z".into(), &"assistant".into()));
+    let found = rows(&place, "find turns where fields.harbour = 'north' and fields.tons = 12 return text");
+    assert_eq!(found[0]["text"], "Which berth is free?");
+    let stats = place.run(&["stats", "m.holo", "--format", "json"]).ok().json();
+    assert_eq!(stats["vectors"], 3, "{stats}");
+    place.write("broken.parquet", "PAR1 no table");
+    let run = place.run(&["import", "m.holo", "--from", "parquet", "broken.parquet"]);
+    assert!(run.status == 2 && run.stderr.contains("expected a Parquet file"), "{run:#?}");
+}
+
+#[cfg(feature = "langgraph")]
+#[test]
+fn a_store_of_langgraph_brings_its_values() {
+    let place = new_place();
+    let path = fixture("langgraph/store.db");
+    let (report, run) = import(&place, "langgraph", &path, &[]);
+    assert_eq!(counts(&report), [3, 3, 0, 0, 0, 0, 0], "{run:#?}");
+    assert_eq!(counts(&import(&place, "langgraph", &path, &[]).0), [3, 0, 0, 3, 0, 0, 0]);
+    let seen = row(&place, "langgraph/memories.mara/coffee");
+    assert_eq!(
+        (&seen["text"], &seen["time"]),
+        (&"Mara drinks her coffee black".into(), &"2026-03-04T09:00:00Z".into())
+    );
+    assert_eq!(row(&place, "langgraph/prefs/theme")["text"], "{\"dark\": true}");
+    place.write("broken.db", "SQLite format 3\0 and no more");
+    let run = place.run(&["import", "m.holo", "--from", "langgraph", "broken.db"]);
+    assert!(run.status == 2 && run.stderr.contains("store(prefix, key, value)"), "{run:#?}");
+}
+
+/// What is exported in the format of others comes back: the same texts, times and ids.
+#[test]
+fn a_document_of_mif_goes_out_and_comes_back() {
+    let place = new_place();
+    let (report, run) = import(&place, "mif", &fixture("mif/memories.mif.json"), &[]);
+    assert_eq!(counts(&report), [3, 2, 0, 0, 1, 0, 0], "{run:#?}");
+    let seen = row(&place, "mif/6f1c1f0e-7a4b-4c1e-9d2a-000000000002");
+    assert_eq!((&seen["time"], &seen["episode"]), (&"2026-03-05T08:30:00Z".into(), &"mif".into()));
+    assert_eq!(row(&place, "mif/6f1c1f0e-7a4b-4c1e-9d2a-000000000001")["episode"], "mif/planner/trip-42");
+    place.run(&["query", "m.holo", "record turn 'the train is late' in episode 'e' with key = 't'"]).ok();
+    place.run(&["query", "m.holo", "remember fact 'trains are late' from 't' with key = 'r'"]).ok();
+    place.run(&["export", "m.holo", "out.mif.json", "--to", "mif"]).ok();
+    let document: Value = serde_json::from_slice(&place.read("out.mif.json")).unwrap();
+    assert_eq!(document["mif_version"], "2.0");
+    let memories = document["memories"].as_array().unwrap();
+    let of = |key: &str| memories.iter().find(|memory| memory["external_id"] == key).unwrap();
+    let mara = of("mif/6f1c1f0e-7a4b-4c1e-9d2a-000000000001");
+    assert_eq!(mara["id"], "6f1c1f0e-7a4b-4c1e-9d2a-000000000001");
+    assert_eq!(mara["entities"].as_array().unwrap().len(), 2, "{mara}");
+    assert_eq!(of("r")["related_memory_ids"][0], of("t")["id"]);
+    for memory in memories {
+        for member in ["id", "content", "created_at"] {
+            assert!(memory[member].as_str().is_some_and(|text| !text.is_empty()), "{member}: {memory}");
+        }
+    }
+    place.run(&["create", "n.holo"]).ok();
+    let run = place.run(&["import", "n.holo", "--from", "mif", "out.mif.json", "--format", "json"]).ok();
+    assert_eq!(run.json()["written"], memories.len(), "{run:#?}");
+    assert_eq!(place.run(&["export", "m.holo", "--to", "mif", "--history"]).status, 2);
 }
 
 #[test]

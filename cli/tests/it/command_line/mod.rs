@@ -5,6 +5,7 @@ mod bad_input;
 mod batch;
 mod beside;
 mod bulk;
+mod check;
 mod credit;
 mod demo;
 mod density;

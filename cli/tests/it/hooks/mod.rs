@@ -7,6 +7,7 @@ mod delivery;
 mod secrets;
 mod settings;
 mod transcripts;
+mod uses;
 
 use crate::command_line::program::{Place, Run};
 use holotype::{Holotype, Options};

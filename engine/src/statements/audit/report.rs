@@ -41,6 +41,8 @@ pub(super) fn report(snapshot: &Snapshot, history: &History, costs: &[(u32, &Ste
     add_paths(&mut report, history);
     let (redundant, of) = redundancy(snapshot, history)?;
     report.add("redundancy", redundant as f64, of);
+    let shown: BTreeSet<ItemId> = history.reads.iter().flat_map(|read| read.items.iter().copied()).collect();
+    report.add("used", shown.intersection(&history.used).count() as f64, shown.len() as u64);
     add_latencies(&mut report, costs);
     routing::add(&mut report, snapshot, history)?;
     add_notes(&mut report, history, costs);

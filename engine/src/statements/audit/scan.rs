@@ -9,6 +9,7 @@ use crate::state::pages;
 use crate::state::reader_position::{Reader, ReaderPosition, Window};
 use crate::statements::events::transactions_from;
 use crate::statements::prune::budget::BECAUSE;
+use crate::write::transaction::uses::is_use;
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -45,6 +46,8 @@ pub(super) struct History {
     pub(super) writes: Vec<Moment>,
     pub(super) consolidations: Vec<Moment>,
     pub(super) prunings: Vec<Moment>,
+    /// The items that answers used.
+    pub(super) used: BTreeSet<ItemId>,
     /// When each item happened: of a recall, by the traces it was made from, whatever became of them since.
     moments: HashMap<u32, Moment>,
     /// The state of the commit read last.
@@ -139,6 +142,7 @@ impl History {
                     add(&mut done.pruned, at);
                 }
             }
+            Record::Mark(mark) if is_use(mark) => drop(self.used.insert(ItemId(mark.item))),
             Record::Receipt(receipt) => {
                 let (episode, version) = (receipt.episode.clone(), receipt.version.clone());
                 let reader = Reader { episode, step: receipt.step, time: receipt.time, version };

@@ -1,6 +1,6 @@
 //! Updating an item: a new item supersedes it and takes over its key and its evidence (TierMem B.6).
 
-use super::Transaction;
+use super::{Transaction, check_name};
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer};
 use crate::model::pointer::Pointer;
@@ -36,6 +36,34 @@ impl Transaction<'_> {
         self.push(Record::Rekey(RekeyRecord { key: key.to_owned(), item: new.0 }))?;
         self.link(new, Edge::Supersedes, old)?;
         Ok(new)
+    }
+
+    /// Gives an item another key; the item stays as it is. The key before leads to it until another item takes that.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the key is no key, or another item's; [`Error::Missing`].
+    pub fn rename(&mut self, item: ItemId, key: &str) -> Result<()> {
+        check_name("key", key)?;
+        if key.starts_with('~') {
+            return Err(Error::Invalid(format!("key '{key}': keys that begin with '~' are made by the database")));
+        }
+        self.state.attributes(item)?;
+        match self.state.item_by_key(key)? {
+            Some(holder) if self.names()?.key_of(holder)? == key && holder == item => Ok(()),
+            Some(holder) if self.names()?.key_of(holder)? == key => {
+                Err(Error::Invalid(format!("the key '{key}' is taken: rename its item first")))
+            }
+            _ => self.push(Record::Rekey(RekeyRecord { key: key.to_owned(), item: item.0 })),
+        }
+    }
+
+    /// Retires an item and takes its key away, so that another one can have it.
+    pub(crate) fn retire_with_key(&mut self, item: ItemId, because: String) -> Result<()> {
+        self.atomically(|transaction| {
+            transaction.deactivate(item, None, Some(because))?;
+            let key = transaction.generated_key()?;
+            transaction.push(Record::Rekey(RekeyRecord { key, item: item.0 }))
+        })
     }
 
     fn remember_with(
