@@ -117,7 +117,7 @@ class Transaction(Reading):
             "text": text, "episode": episode, "kind": kind, "key": key, "step": step, "time": time, "version": version,
             "status": status, "source": source, "speaker": speaker, "tool": tool, "log_id": log_id,
             "fields": None if fields is None else _mapping("fields", fields),
-            "labels": listed("labels", labels, "texts"), "vector": self._vector(text, vector),
+            "labels": listed("labels", labels, "texts"), "vector": self._vector(_spoken(speaker, text), vector),
             "claims": _claims(claims),
         })  # fmt: skip
 
@@ -191,7 +191,7 @@ class Transaction(Reading):
                 raise InputError(f"the frame has no column text; {hint}", hint=hint)
         texts: list[str] = listed("text", values_of(text), "texts")
         if vectors is None and self._embedder is not None and texts:
-            vectors = self._embedded(self._embedder, texts)
+            vectors = self._embedded(self._embedder, _spoken_column(values_of(given.get("speaker")), texts))
         each_field: dict[str, Any] | None = None
         if isinstance(given.get("fields"), Mapping):
             named = _mapping("fields", given.pop("fields"))
@@ -387,11 +387,24 @@ def _trace(number: int, trace: Any) -> dict[str, Any]:
     return trace if isinstance(trace, dict) else _mapping(f"traces[{number}]", trace)
 
 
+def _spoken(speaker: Any, text: str) -> str:
+    """A text as a model reads it: behind its speaker, as the engine gives it."""
+    named = isinstance(speaker, str) and speaker.strip() and isinstance(text, str) and text.strip()
+    return f"{speaker}: {text}" if named else text
+
+
+def _spoken_column(speakers: Any, texts: list[str]) -> list[str]:
+    """The texts of a column as a model reads them."""
+    each = [speakers] * len(texts) if speakers is None or isinstance(speakers, str) else list(speakers)
+    # A column of another length is refused where all columns are compared.
+    return [_spoken(*pair) for pair in zip(each, texts)] if len(each) == len(texts) else texts
+
+
 def _text(number: int, trace: dict[str, Any]) -> str:
     """The text of a trace for the embedder."""
     text = trace.get("text")
     if isinstance(text, str):
-        return text
+        return _spoken(trace.get("speaker"), text)
     found = "nothing" if text is None else type(text).__name__
     raise WrongType(f"traces[{number}]['text']: expected a str, found {found}", code="type")
 

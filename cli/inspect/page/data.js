@@ -18,6 +18,8 @@ H.queryOf = (values) =>
   Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "")
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
 
+H.FACETS = ["layer", "kind", "status", "support", "episode", "source", "active"];
+
 // The server.
 H.live = {
   isLive: true,
@@ -31,6 +33,7 @@ H.live = {
   },
   overview: (at) => H.fetchJson(`/api/overview?${H.queryOf({ as_of: at })}`),
   items: (query) => H.fetchJson(`/api/items?${H.queryOf(query)}`),
+  facets: (query) => H.fetchJson(`/api/facets?${H.queryOf(query)}`),
   item: (key, at) => H.fetchJson(`/api/item/${encodeURIComponent(key)}?${H.queryOf({ as_of: at })}`),
   diff: (from, to) => H.fetchJson(`/api/diff?${H.queryOf({ from, to })}`),
   events: (since) => H.fetchJson(`/api/events?${H.queryOf({ since })}`),
@@ -56,20 +59,26 @@ H.file = {
     }
   },
   overview() { return this.data.overview; },
-  items(query) {
-    const facets = ["layer", "kind", "status", "support", "episode", "source", "active"];
+  matching(query) {
     const text = (query.q || "").toLowerCase();
-    const rows = this.data.items.filter((item) =>
-      facets.every((facet) => !query[facet] || String(item[facet]) === query[facet]) &&
+    return this.data.items.filter((item) =>
+      H.FACETS.every((facet) => !query[facet] || String(item[facet]) === query[facet]) &&
       (!text || item.text.toLowerCase().includes(text) || item.key.toLowerCase().includes(text)));
+  },
+  items(query) {
+    const rows = this.matching(query);
+    const skip = query.skip || 0;
+    return { total: rows.length, skip, rows: rows.slice(skip, skip + (query.limit || 100)) };
+  },
+  facets(query) {
+    const rows = this.matching(query);
     const counted = {};
-    for (const facet of facets) {
+    for (const facet of H.FACETS) {
       const counts = new Map();
       for (const item of rows) counts.set(item[facet], (counts.get(item[facet]) || 0) + 1);
       counted[facet] = [...counts].sort((a, b) => b[1] - a[1]).map(([value, count]) => ({ [facet]: value, count }));
     }
-    const skip = query.skip || 0;
-    return { total: rows.length, skip, rows: rows.slice(skip, skip + (query.limit || 100)), facets: counted };
+    return { facets: counted };
   },
   walk(key, edges) {
     const found = [];

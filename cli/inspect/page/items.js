@@ -3,11 +3,11 @@
 {
   const { html, useEffect, useRef, useState } = H;
   const PART = 100;
-  const FACETS = ["layer", "kind", "status", "support", "episode", "source", "active"];
 
   H.Items = ({ query, go, at }) => {
     const [rows, setRows] = useState(new Map());
-    const [view, setView] = useState({ total: 0, facets: {} });
+    const [view, setView] = useState({ total: 0 });
+    const [facets, setFacets] = useState({});
     const [first, setFirst] = useState(0);
     const [error, setError] = useState(null);
     const [height, setHeight] = useState(64);
@@ -20,15 +20,27 @@
       if (mine.has(skip)) return;
       mine.add(skip);
       try {
-        const found = await H.source.items({ ...query, skip, limit: PART, as_of: at });
+        // The other parts are of the list that the first one opened, whatever is written meanwhile.
+        const found = await H.source.items({ ...query, skip, limit: PART, as_of: at, commit: mine.commit });
         // The facets or the search have changed meanwhile.
         if (asked.current !== mine) return;
-        if (skip === 0) setView(found);
+        if (skip === 0) {
+          mine.commit = found.commit;
+          setView(found);
+        }
         setRows((known) => {
           const more = new Map(known);
           found.rows.forEach((row, nth) => more.set(skip + nth, row));
           return more;
         });
+      } catch (problem) { setError(problem); }
+    };
+
+    const countFacets = async () => {
+      const mine = asked.current;
+      try {
+        const found = await H.source.facets({ ...query, as_of: at });
+        if (asked.current === mine) setFacets(found.facets);
       } catch (problem) { setError(problem); }
     };
 
@@ -40,6 +52,7 @@
       if (box.current) box.current.scrollTop = 0;
       setHeight(4 * parseFloat(getComputedStyle(document.documentElement).fontSize));
       load(0);
+      countFacets();
     }, [name]);
 
     const shown = 24;
@@ -60,14 +73,14 @@
         <input id="q" name="q" type="search" placeholder="Search texts and keys" key=${query.q} defaultValue=${query.q || ""} /></div>
         <button class="main">Search</button></div>
       </form>
-      <div class="facets">${FACETS.map((facet) => html`
+      <div class="facets">${H.FACETS.map((facet) => html`
         <label>${facet}<select value=${query[facet] || ""} onChange=${(event) => set(facet, event.target.value)}>
           <option value="">all</option>
-          ${(view.facets[facet] || []).map((row) => {
+          ${(facets[facet] || []).map((row) => {
             const value = Array.isArray(row[facet]) ? null : row[facet];
             return value !== null && value !== undefined && html`<option value=${String(value)}>${String(value)} (${H.number(row.count)})</option>`;
           })}
-          ${query[facet] && !(view.facets[facet] || []).some((row) => String(row[facet]) === query[facet]) && html`<option value=${query[facet]}>${query[facet]}</option>`}
+          ${query[facet] && !(facets[facet] || []).some((row) => String(row[facet]) === query[facet]) && html`<option value=${query[facet]}>${query[facet]}</option>`}
         </select></label>`)}</div>
       <p class="lead" role="status">${H.number(view.total)} ${view.total === 1 ? "item" : "items"}</p>
       ${error && html`<p class="note error" role="alert">${error.message}</p>`}

@@ -17,6 +17,7 @@
 mod difference;
 mod export;
 mod guard;
+mod lists;
 mod page;
 mod server;
 mod story;

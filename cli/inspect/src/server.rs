@@ -4,12 +4,13 @@
 //! |---|---|
 //! | `/`, `/style.css`, `/….js` | the page |
 //! | `POST /session` | a cookie for the token |
-//! | `/api/overview`, `/api/items`, `/api/item/KEY`, `/api/diff`, `/api/events`, `/api/health` | the views (`views`) |
+//! | `/api/overview`, `/api/items`, `/api/facets`, `/api/item/KEY`, `/api/diff`, `/api/events`, `/api/health` | the views (`views`) |
 //! | `POST /api/recall`, `POST /api/why` | a recall with its steps; why an item is in its answer or not |
 //!
 //! Each request reads a snapshot of the newest commit on a thread that may block; the network has one thread.
 
 use crate::guard::Guard;
+use crate::lists::Lists;
 use crate::page;
 use crate::views::{self, Query};
 use crate::{Error, Result};
@@ -53,6 +54,7 @@ pub struct Running {
 struct Shared {
     database: Holotype,
     guard: Guard,
+    lists: Lists,
 }
 
 impl Inspector {
@@ -65,7 +67,7 @@ impl Inspector {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let guard = Guard::new(address.port(), token)?;
-        Ok(Inspector { listener, address, state: Arc::new(Shared { database, guard }) })
+        Ok(Inspector { listener, address, state: Arc::new(Shared { database, guard, lists: Lists::default() }) })
     }
 
     /// The address of the page, with its token.
@@ -100,7 +102,8 @@ impl Inspector {
 fn router(state: Arc<Shared>) -> Router {
     let api = Router::new()
         .route("/api/overview", get(|shared, uri| read(shared, uri, views::overview)))
-        .route("/api/items", get(|shared, uri| read(shared, uri, views::items)))
+        .route("/api/items", get(items))
+        .route("/api/facets", get(|shared, uri| read(shared, uri, views::facets)))
         .route("/api/item/{key}", get(item))
         .route("/api/diff", get(|shared, uri| read(shared, uri, views::diff)))
         .route("/api/events", get(|shared, uri| read(shared, uri, views::events)))
@@ -150,6 +153,14 @@ async fn asset(uri: Uri) -> Response {
         Some(file) => ([(CONTENT_TYPE, file.kind)], file.text).into_response(),
         None => refused(StatusCode::NOT_FOUND, "there is no such page"),
     }
+}
+
+async fn items(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
+    let lists = Arc::clone(&shared);
+    on_snapshot(shared, move |snapshot| {
+        views::items(&snapshot, &Query::new(uri.query().unwrap_or_default()), &lists.lists)
+    })
+    .await
 }
 
 async fn item(State(shared): State<Arc<Shared>>, Path(key): Path<String>, uri: Uri) -> Response {

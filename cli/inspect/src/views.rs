@@ -1,20 +1,25 @@
 //! The views of the page as JSON, each made from one snapshot by statements of the query language.
 
 use crate::difference::difference;
+use crate::lists::Lists;
 use crate::story::{self, rows};
 use crate::{Error, Result};
 use holotype::Snapshot;
 use holotype::answer::Output;
 use holotype::query::{ParamValue, Params};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Items of one request of the list.
 const MAX_ITEMS: u64 = 500;
 /// Facets of the list, which are attributes with few values.
 const FACETS: [&str; 7] = ["layer", "kind", "status", "support", "episode", "source", "active"];
-/// The columns of the list.
-const COLUMNS: &str =
-    "item, key, layer, kind, status, support, active, episode, step, time, source, speaker, tool, text";
+/// Values of a facet, at most.
+const MAX_VALUES: usize = 50;
+/// Groups of items that have the same value of every facet.
+const MAX_GROUPS: u32 = 1_000_000;
+/// Events of the overview.
+const LAST_EVENTS: usize = 12;
 
 /// The pairs of a query string.
 pub(crate) struct Query(Vec<(String, String)>);
@@ -86,45 +91,103 @@ pub(crate) fn overview(snapshot: &Snapshot, query: &Query) -> Result<Value> {
         "counts": table(snapshot, "count items by layer, kind, status, support, active")?,
         "growth": table(snapshot, "count items by time every 1d limit 400")?,
         "stats": table(snapshot, "show stats")?,
-        "events": table(snapshot, "find events order by commit desc limit 12")?,
+        "events": last_events(snapshot)?,
     }))
 }
 
-/// A part of the list of items, with its facets on the first part.
-pub(crate) fn items(snapshot: &Snapshot, query: &Query) -> Result<Value> {
-    let snapshot = &at(snapshot, query)?;
-    let mut tests = Vec::new();
-    let mut params = Params::new();
-    for facet in FACETS {
-        if let Some(value) = query.text(facet) {
-            let value = match value {
-                "true" => ParamValue::Bool(true),
-                "false" => ParamValue::Bool(false),
-                value => ParamValue::Text(value.to_owned()),
-            };
-            tests.push(format!("{facet} = ${facet}"));
-            params.insert(facet.to_owned(), value);
+/// The last events. Commits are looked at from the end, because sorting all events reads the whole history.
+fn last_events(snapshot: &Snapshot) -> Result<Vec<Value>> {
+    let newest = snapshot.commit();
+    let mut commits = 1;
+    loop {
+        let after = newest.saturating_sub(commits);
+        let statement = format!("find events where commit > {after} order by commit desc limit {LAST_EVENTS}");
+        let events = table(snapshot, &statement)?;
+        if events.len() >= LAST_EVENTS || after == 0 {
+            return Ok(events);
         }
+        commits *= 4;
     }
-    if let Some(text) = query.text("q") {
-        tests.push("(text contains $q or key contains $q)".to_owned());
-        params.insert("q".to_owned(), ParamValue::Text(text.to_owned()));
+}
+
+/// The condition of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Filter {
+    pairs: Vec<(&'static str, String)>,
+}
+
+impl Filter {
+    fn new(query: &Query) -> Filter {
+        let names = FACETS.into_iter().chain(["q"]);
+        Filter { pairs: names.filter_map(|name| Some((name, query.text(name)?.to_owned()))).collect() }
     }
-    let filter = if tests.is_empty() { String::new() } else { format!(" where {}", tests.join(" and ")) };
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    fn has_search(&self) -> bool {
+        self.pairs.iter().any(|(name, _)| *name == "q")
+    }
+
+    pub(crate) fn params(&self) -> Params {
+        let value = |value: &str| match value {
+            "true" => ParamValue::Bool(true),
+            "false" => ParamValue::Bool(false),
+            value => ParamValue::Text(value.to_owned()),
+        };
+        let search = |name: &str, text: &str| if name == "q" { ParamValue::Text(text.to_owned()) } else { value(text) };
+        self.pairs.iter().map(|(name, text)| ((*name).to_owned(), search(name, text))).collect()
+    }
+}
+
+/// As a `where`, with a space before it.
+impl std::fmt::Display for Filter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (nth, (name, _)) in self.pairs.iter().enumerate() {
+            f.write_str(if nth == 0 { " where " } else { " and " })?;
+            match *name {
+                "q" => f.write_str("(text contains $q or key contains $q)")?,
+                name => write!(f, "{name} = ${name}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A part of the list of items.
+pub(crate) fn items(snapshot: &Snapshot, query: &Query, lists: &Lists) -> Result<Value> {
     let skip = query.number("skip")?.unwrap_or(0);
     let limit = query.number("limit")?.unwrap_or(100).clamp(1, MAX_ITEMS);
-    let listed = format!("find items{filter} order by item desc limit {limit} skip {skip} return {COLUMNS}");
-    let found = rows(snapshot, &listed, params.clone())?;
-    let total = rows(snapshot, &format!("count items{filter}"), params.clone())?;
-    let total = total.first().and_then(|row| row["count"].as_u64()).unwrap_or(0);
+    lists.part(&at(snapshot, query)?, Filter::new(query), query.number("commit")?, skip, limit)
+}
+
+/// The values of the facets in a list, and how many items have each.
+pub(crate) fn facets(snapshot: &Snapshot, query: &Query) -> Result<Value> {
+    let snapshot = &at(snapshot, query)?;
+    let filter = Filter::new(query);
+    let names = FACETS.join(", ");
+    // A search reads every text, so it is run once and its items counted here.
+    let found = if filter.has_search() {
+        rows(snapshot, &format!("find items{filter} return {names}"), filter.params())?
+    } else {
+        rows(snapshot, &format!("count items{filter} by {names} limit {MAX_GROUPS}"), filter.params())?
+    };
     let mut facets = serde_json::Map::new();
-    if skip == 0 {
-        for facet in FACETS {
-            let counts = format!("count items{filter} by {facet} order by count desc limit 50");
-            facets.insert(facet.to_owned(), Value::Array(rows(snapshot, &counts, params.clone())?));
+    for facet in FACETS {
+        let mut counts: BTreeMap<String, (Value, u64)> = BTreeMap::new();
+        for row in found.iter().filter(|row| !row[facet].is_null()) {
+            let value = &row[facet];
+            let count = row["count"].as_u64().unwrap_or(1);
+            counts.entry(value.to_string()).or_insert_with(|| (value.clone(), 0)).1 += count;
         }
+        let mut counts: Vec<(Value, u64)> = counts.into_values().collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        counts.truncate(MAX_VALUES);
+        let counts = counts.into_iter().map(|(value, count)| json!({ facet: value, "count": count })).collect();
+        facets.insert(facet.to_owned(), Value::Array(counts));
     }
-    Ok(json!({ "total": total, "skip": skip, "rows": found, "facets": facets }))
+    Ok(json!({ "commit": snapshot.commit(), "facets": facets }))
 }
 
 /// The story of an item.

@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import assert from "node:assert/strict";
 import http from "node:http";
+import { inspect, measure, remember } from "./figures.mjs";
 
 const require = createRequire(path.join(process.cwd(), "tests.js"));
 const { chromium } = require("playwright-core");
@@ -127,6 +128,62 @@ for (const width of [390, 1280]) {
   run("query", database, "record turn 'a word while the page is open' in episode 'trip-42' with key = 'while-open'");
   await page.getByText("while-open").first().waitFor({ timeout: 10_000 });
   await page.context().close();
+}
+
+// Two questions on a history of 5,000 turns, by mouse alone.
+{
+  const past = remember(program, folder, 8_350);
+  const { server: other, url: there } = await inspect(program, past);
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  const shot = async (name) => { if (pictures) await page.screenshot({ path: path.join(pictures, `${name}.png`) }); };
+  const title = (name) => page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+  let start = performance.now();
+  await page.goto(there);
+  // Why did the agent think the fare was 268? The facts of the trip, the fact, its bytes in the call.
+  await page.getByRole("link", { name: "Items" }).click();
+  await page.locator(".facets label", { hasText: "episode" }).locator("option", { hasText: "trip-lisbon" }).waitFor({ state: "attached" });
+  await page.getByLabel("episode").selectOption("trip-lisbon");
+  await page.getByText("14 items", { exact: true }).waitFor();
+  await page.getByLabel("kind").selectOption("fact");
+  await page.getByText("3 items", { exact: true }).waitFor();
+  await page.locator(".list a", { hasText: "costs 268 EUR" }).waitFor();
+  await shot("fare-items");
+  await page.locator(".list a", { hasText: "costs 268 EUR" }).click();
+  await title("belief-fare");
+  check((await page.locator("mark").allTextContents()).join("|").includes("cost 268 EUR per adult"), "the fare is in the call");
+  await shot("fare-why");
+  await page.locator(".tree a", { hasText: "call-fare" }).click();
+  await title("call-fare");
+  console.log(`the fare: ${Math.round(performance.now() - start)} ms`);
+  // What rests on the call for the hotel, and what falls with it.
+  start = performance.now();
+  await page.getByRole("link", { name: "Items" }).click();
+  await page.locator(".facets label", { hasText: "episode" }).locator("option", { hasText: "trip-lisbon" }).waitFor({ state: "attached" });
+  await page.getByLabel("episode").selectOption("trip-lisbon");
+  await page.getByText("14 items", { exact: true }).waitFor();
+  await page.locator(".list a", { hasText: "Hotel Baixa: a double room" }).click();
+  await title("call-hotel");
+  await page.getByText("2 items would fall with it.").waitFor();
+  await shot("hotel-call");
+  const told = execFileSync(program, ["query", past, "mark calls where key = 'call-hotel' as failed because 'prices of 2024'", "--format", "json"], { encoding: "utf8" });
+  check(told.includes("1 fact is now unsupported: belief-hotel") && told.includes("1 fact is now weakened: belief-budget"), told);
+  await page.getByRole("link", { name: "Time" }).click();
+  await page.locator(".answer", { hasText: "belief-hotel" }).first().waitFor();
+  check((await page.locator(".answer", { hasText: "belief-hotel" }).first().textContent()).includes("unsupported"), "the belief has lost its support");
+  await shot("hotel-diff");
+  console.log(`the hotel: ${Math.round(performance.now() - start)} ms`);
+  await context.close();
+  other.kill();
+}
+
+// The measurements, on few items: they run, and show what they measure.
+{
+  const told = [];
+  await measure({ chromium, executablePath }, program, mkdtempSync(path.join(folder, "figures-")), 3_000, (figure, values) => told.push({ figure, ...values }));
+  for (const figure of ["page", "paint", "scroll", "api", "export", "file"]) check(told.some((one) => one.figure === figure), figure);
+  const page = told.find((one) => one.figure === "page");
+  check(page.kilobytes <= 120 && page.compressed <= 45, `the page has ${page.kilobytes} KB, ${page.compressed} compressed`);
 }
 
 // Refused: no cookie, a wrong token, another Host, another Origin.

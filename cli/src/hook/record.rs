@@ -170,7 +170,7 @@ impl Work<'_> {
 
     fn write(&mut self, transaction: &mut Transaction<'_>, event: &Event) -> holotype::Result<()> {
         let mut trace = event.trace();
-        if let Some(vector) = transaction.text_vector(&event.text)? {
+        if let Some(vector) = transaction.vector_for(&trace)? {
             trace = trace.vector(vector);
         }
         transaction.record(trace)?;

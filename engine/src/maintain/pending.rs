@@ -129,7 +129,8 @@ impl Holotype {
 /// The vectors of items' texts, by one call of the model.
 fn vectors_of(snapshot: &Snapshot, embedder: &dyn Embedder, items: &[ItemId]) -> Result<Vec<Option<Vec<f32>>>> {
     let contents = items.iter().map(|id| snapshot.content(*id)).collect::<Result<Vec<_>>>()?;
-    let texts: Vec<&str> = contents.iter().map(|content| content.text()).collect();
+    let texts: Vec<_> = contents.iter().map(|content| embed::spoken(content.speaker(), content.text())).collect();
+    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
     embed::vectors(embedder, &texts)
 }
 

@@ -166,7 +166,7 @@ impl Reembedding<'_> {
                 true => None,
                 false => Some(snapshot.content(*id)?).filter(|content| !is_event(content.tool())),
             };
-            texts.push(says.map(|content| content.text().to_owned()));
+            texts.push(says.map(|content| embed::spoken(content.speaker(), content.text()).into_owned()));
         }
         let given: Vec<&str> = texts.iter().flatten().map(String::as_str).collect();
         let mut vectors = match given.is_empty() {

@@ -47,6 +47,7 @@ use crate::model::space::Space;
 #[cfg(feature = "embed-static")]
 pub use crate::model::static_embedder::StaticEmbedder;
 use crate::{Error, Result};
+use std::borrow::Cow;
 
 /// Refuses a space of another dimension than the embedder's.
 ///
@@ -56,6 +57,15 @@ pub(crate) fn check_space(space: &Space, embedder: &dyn Embedder) -> Result<()> 
     match (space.dim, embedder.dimensions()) {
         (given, dim) if given == dim => Ok(()),
         (given, dim) => Err(Error::Vector(format!("the space has {given} dimensions, and the embedder {dim}"))),
+    }
+}
+
+/// A text as a model reads it: behind its speaker, as in a transcript. Who said it is half of what a turn means, and the
+/// text alone often leaves it out ("I went there yesterday").
+pub(crate) fn spoken<'t>(speaker: Option<&str>, text: &'t str) -> Cow<'t, str> {
+    match speaker.filter(|speaker| !speaker.trim().is_empty() && !text.trim().is_empty()) {
+        Some(speaker) => Cow::Owned(format!("{speaker}: {text}")),
+        None => Cow::Borrowed(text),
     }
 }
 

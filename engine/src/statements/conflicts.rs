@@ -11,9 +11,9 @@ use crate::read::snapshot::Snapshot;
 use crate::records::tables::ClaimRow;
 use crate::state::conflicts::{Claimant, Conflicts};
 use crate::state::reader_position::ReaderPosition;
-use holotype_query::plan::{self, Scope};
-use holotype_query::{AttributeId, ClaimScope};
-use std::collections::BTreeMap;
+use holotype_query::plan::{self, Predicate, Scope, Test};
+use holotype_query::{AttributeId, ClaimScope, Op, Value};
+use std::collections::{BTreeMap, BTreeSet};
 
 const COLUMNS: &[AttributeId] = &[
     AttributeId::Name,
@@ -37,7 +37,15 @@ pub(super) fn run(snapshot: &Snapshot, statement: &plan::Conflicts) -> Result<Ta
     };
     let conflicts = Conflicts::new(&snapshot.state, &reader_position);
     let mut rows: Vec<Cells> = Vec::new();
-    for name in snapshot.state.claim_names()? {
+    let asked = match &listing.filter {
+        Some(filter) => names_asked(snapshot, filter)?,
+        None => None,
+    };
+    let names = match asked {
+        Some(names) => names,
+        None => snapshot.state.claim_names()?,
+    };
+    for name in names {
         snapshot.tick()?;
         if !statement.on.as_ref().is_none_or(|on| glob(on, &name)) {
             continue;
@@ -56,6 +64,32 @@ pub(super) fn run(snapshot: &Snapshot, statement: &plan::Conflicts) -> Result<Ta
     let columns = columns(listing, COLUMNS);
     let rows = cut(rows, listing);
     Ok(table_of("conflicts", &columns, &rows))
+}
+
+/// The only names that can pass a filter; `None` if any can. The claims of one item, or of one name, are found without
+/// reading those of all.
+fn names_asked(snapshot: &Snapshot, filter: &Predicate) -> Result<Option<BTreeSet<String>>> {
+    let test = match filter {
+        Predicate::And(parts) => {
+            for part in parts {
+                if let Some(names) = names_asked(snapshot, part)? {
+                    return Ok(Some(names));
+                }
+            }
+            return Ok(None);
+        }
+        Predicate::Test(test) => test.as_ref(),
+        Predicate::Or(_) | Predicate::Not(_) => return Ok(None),
+    };
+    let Test::Compare { name, op: Op::Eq, value: Value::Text(text) } = test else { return Ok(None) };
+    match name.word() {
+        Some("name") => Ok(Some(BTreeSet::from([text.clone()]))),
+        Some("item") => match snapshot.state.item_by_key(text)? {
+            Some(id) => Ok(Some(snapshot.state.claims_of(id)?.into_iter().map(|claim| claim.name).collect())),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
 }
 
 /// The row of a claim.

@@ -17,6 +17,7 @@ mod history;
 mod induce;
 pub(crate) mod learn;
 mod listing;
+mod mark;
 mod merge;
 pub(crate) mod prepared;
 pub(crate) mod prune;

@@ -9,12 +9,10 @@ use crate::model::time;
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::write::draft::{NewRecall, NewTrace};
-use crate::write::transaction::merge::Feedback;
 use crate::write::transaction::{EpisodeChange, Mark, Transaction};
 use crate::{Error, Result};
 use holotype_query::plan::{
-    self, Assignment, ClaimAssignment, EpisodeStatement, Excerpt, Link, MarkStatement, Marking, Record, Ref, Remember,
-    Retract, Set, Statement, Update,
+    self, Assignment, ClaimAssignment, EpisodeStatement, Excerpt, Link, Record, Ref, Remember, Set, Statement, Update,
 };
 use holotype_query::{AttributeId, ItemRef, Number, Passage, Value};
 
@@ -24,8 +22,8 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> R
         Statement::Record(record) => run_record(transaction, record),
         Statement::Remember(remember) => run_remember(transaction, remember),
         Statement::Update(update) => run_update(transaction, update),
-        Statement::Retract(retract) => run_retract(transaction, retract),
-        Statement::Mark(mark) => run_mark(transaction, mark),
+        Statement::Retract(retract) => super::mark::retract(transaction, retract),
+        Statement::Mark(mark) => super::mark::run(transaction, mark),
         Statement::Link(link) => run_link(transaction, link),
         Statement::Episode(episode) => run_episode(transaction, episode),
         Statement::Set(set) => run_set(transaction, set),
@@ -54,7 +52,6 @@ pub(super) fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Re
 fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Table> {
     let passage = &record.text;
     let mut trace = NewTrace::new(record.kind.into(), &record.episode, passage.text.clone());
-    trace.vector = vector(transaction, passage)?;
     let mut utility = None;
     for assignment in &record.with {
         let (name, value) = named(assignment);
@@ -79,6 +76,10 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
             },
         };
     }
+    trace.vector = match &passage.vector {
+        Some(vector) => Some(vector.components.clone()),
+        None => transaction.vector_for(&trace)?,
+    };
     let (id, known) = transaction.record_or_find(trace)?;
     if known {
         let mut table = written(transaction, "record", id)?;
@@ -159,18 +160,6 @@ fn run_update(transaction: &mut Transaction<'_>, update: &Update) -> Result<Tabl
     written(transaction, "update", id)
 }
 
-fn run_retract(transaction: &mut Transaction<'_>, retract: &Retract) -> Result<Table> {
-    let names = transaction.names()?;
-    let mut count = 0;
-    for target in &retract.targets {
-        for id in roots(&names, target)? {
-            transaction.mark(id, Mark::Inactive, Some(retract.because.clone()))?;
-            count += 1;
-        }
-    }
-    Ok(single("retract", &["retracted"], vec![Some(Cell::count(count))]))
-}
-
 fn claims(transaction: &mut Transaction<'_>, id: ItemId, claims: &[ClaimAssignment]) -> Result<()> {
     for claim in claims {
         let value = text("a claim", &claim.value)?;
@@ -182,52 +171,6 @@ fn claims(transaction: &mut Transaction<'_>, id: ItemId, claims: &[ClaimAssignme
 fn written(transaction: &mut Transaction<'_>, verb: &'static str, id: ItemId) -> Result<Table> {
     let key = transaction.names()?.key_of(id)?;
     Ok(single(verb, &["item", "key"], vec![Some(Cell::Integer(i64::from(id.0))), Some(Cell::Text(key))]))
-}
-
-fn run_mark(transaction: &mut Transaction<'_>, mark: &MarkStatement) -> Result<Table> {
-    let because = mark.because.clone();
-    let marking = match &mark.marking {
-        Marking::Reward(reward) => return reward_all(transaction, mark, *reward as f32),
-        Marking::Utility(utility) => Mark::Utility(*utility as f32, 1),
-        Marking::State(holotype_query::Mark::Success) => Mark::Status(Status::Success),
-        Marking::State(holotype_query::Mark::Unknown) => Mark::Status(Status::Unknown),
-        Marking::State(holotype_query::Mark::Failed) => Mark::Status(Status::Failed),
-        Marking::State(holotype_query::Mark::Inactive) => Mark::Inactive,
-        Marking::State(state @ (holotype_query::Mark::Summarised | holotype_query::Mark::Unsummarised)) => {
-            let Ref::Page(key) = &mark.target else {
-                return Err(Error::Invalid(format!("only a page can be marked {state}")));
-            };
-            transaction.mark_page(key, *state == holotype_query::Mark::Summarised)?;
-            return Ok(single(
-                "mark",
-                &["page", "state"],
-                vec![Some(Cell::text(key.as_str())), Some(Cell::text(state.as_str()))],
-            ));
-        }
-    };
-    let targets = roots(&transaction.names()?, &mark.target)?;
-    for id in &targets {
-        transaction.mark(*id, marking, because.clone())?;
-    }
-    Ok(single("mark", &["marked"], vec![Some(Cell::count(targets.len() as u64))]))
-}
-
-/// One more report on items: their utility becomes the mean over all.
-fn reward_all(transaction: &mut Transaction<'_>, mark: &MarkStatement, reward: f32) -> Result<Table> {
-    let names = transaction.names()?;
-    let mut rows = Vec::new();
-    for id in roots(&names, &mark.target)? {
-        transaction.feedback(id, &Feedback::Reward(reward))?;
-        let now = transaction.attributes(id)?;
-        let utility = Cell::Number((f64::from(now.utility) * 1e6).round() / 1e6);
-        rows.push(vec![
-            Some(Cell::Text(names.key_of(id)?)),
-            Some(utility),
-            Some(Cell::count(now.utility_count.into())),
-        ]);
-    }
-    let columns = ["key", "utility", "reports"].map(str::to_owned).to_vec();
-    Ok(Table { verb: "mark", columns, rows, ..Table::default() })
 }
 
 fn run_link(transaction: &mut Transaction<'_>, link: &Link) -> Result<Table> {

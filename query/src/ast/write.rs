@@ -116,15 +116,29 @@ pub struct Assignment {
     pub value: Spanned<Arg<Value>>,
 }
 
-/// `mark REF STATE [because TEXT]`.
+/// `mark REF STATE [because TEXT]` and `mark NOUN … as STATE [because TEXT]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkStatement {
-    /// The marked thing.
-    pub target: Spanned<Ref>,
+    /// The marked things.
+    pub target: MarkTarget,
     /// The new state.
     pub marking: Spanned<Marking>,
     /// The reason.
     pub because: Option<Spanned<Arg<String>>>,
+}
+
+/// The things that a `mark` goes over.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MarkTarget {
+    /// This.
+    Ref(Spanned<Ref>),
+    /// All that are selected; the selection is never empty.
+    Selected {
+        /// The kind of items.
+        noun: Spanned<Noun>,
+        /// The selected items.
+        selection: Selection,
+    },
 }
 
 /// The state that a `mark` gives its target.

@@ -213,6 +213,7 @@ node!(struct Retract { targets, because });
 node!(struct ClaimAssignment { name, value, global });
 node!(struct Assignment { name, value });
 node!(struct MarkStatement { target, marking, because });
+node!(enum MarkTarget { Ref(it), Selected { noun, selection } });
 node!(
     enum Marking {
         State(mark),

@@ -10,8 +10,8 @@ use std::fmt;
 
 use crate::ast::{
     Assignment, Clauses, Compress, Count, Decay, Explain, Flaw, Forget, ForgetTarget, Induce, Interval, Listing,
-    MarkStatement, Marking, Merge, OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Set,
-    Stage, Statement, Term,
+    MarkStatement, MarkTarget, Marking, Merge, OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script,
+    Selection, Set, Stage, Statement, Term,
 };
 use crate::attributes::{
     Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECALL_COLUMNS_ON_REQUEST, RECORD_WITH,
@@ -403,8 +403,13 @@ impl<'p> Checker<'p> {
     }
 
     fn mark(&mut self, mark: &MarkStatement) {
-        let of_page = matches!(mark.target.node, Ref::Page(_));
-        let of_item = matches!(mark.target.node, Ref::Item(_));
+        let (of_page, of_item) = match &mark.target {
+            MarkTarget::Ref(it) => (matches!(it.node, Ref::Page(_)), matches!(it.node, Ref::Item(_))),
+            MarkTarget::Selected { noun, selection } => {
+                self.selection(selection, noun);
+                (noun.node == Noun::Pages, !matches!(noun.node, Noun::Pages | Noun::Episodes))
+            }
+        };
         let fits = match mark.marking.node {
             Marking::State(Mark::Summarised | Mark::Unsummarised) => of_page,
             Marking::State(_) | Marking::Utility(_) | Marking::Reward(_) => of_item,

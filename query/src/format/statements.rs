@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use super::clauses::{Commas, push};
 use super::{Quoted, optional};
 use crate::ast::{
-    Assignment, ClaimAssignment, Count, ForgetTarget, Marking, Merge, Query, Recall, Replay, Replayed, Set, Statement,
-    Verify, Walk, Without,
+    Assignment, ClaimAssignment, Count, ForgetTarget, MarkTarget, Marking, Merge, Query, Recall, Replay, Replayed, Set,
+    Statement, Verify, Walk, Without,
 };
 use crate::attributes::{DECLARED, FIELD_TYPES};
 use crate::lexer::is_word;
@@ -150,11 +150,19 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
             pieces.push(format!("because {}", retract.because));
         }
         Statement::Mark(mark) => {
-            pieces.push(match &mark.marking.node {
-                Marking::State(state) => format!("mark {} {state}", mark.target),
-                Marking::Utility(utility) => format!("mark {} utility {utility}", mark.target),
-                Marking::Reward(reward) => format!("mark {} reward {reward}", mark.target),
-            });
+            let marking = match &mark.marking.node {
+                Marking::State(state) => state.to_string(),
+                Marking::Utility(utility) => format!("utility {utility}"),
+                Marking::Reward(reward) => format!("reward {reward}"),
+            };
+            match &mark.target {
+                MarkTarget::Ref(it) => pieces.push(format!("mark {it} {marking}")),
+                MarkTarget::Selected { noun, selection } => {
+                    pieces.push(format!("mark {noun}"));
+                    selection.pieces(pieces);
+                    pieces.push(format!("as {marking}"));
+                }
+            }
             push(pieces, "because ", &mark.because);
         }
         _ => change(statement, pieces),

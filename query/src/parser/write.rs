@@ -3,8 +3,8 @@
 use super::{Parsed, Parser};
 use crate::ast::{
     Assignment, ClaimAssignment, Compress, Consolidate, Decay, EpisodeStatement, Forget, ForgetTarget, Induce, Learn,
-    Link, MarkStatement, Marking, Merge, Prune, PruneTarget, Record, Reflect, Remember, Retract, Selection, Set,
-    Statement, Update,
+    Link, MarkStatement, MarkTarget, Marking, Merge, Prune, PruneTarget, Record, Reflect, Remember, Retract, Selection,
+    Set, Statement, Update,
 };
 use crate::attributes::{DECLARED, FIELD_TYPES};
 use crate::span::Spanned;
@@ -167,7 +167,14 @@ impl Parser<'_> {
     }
 
     fn mark(&mut self) -> Parsed<MarkStatement> {
-        let target = self.reference()?;
+        let target = match self.opt_reference()? {
+            Some(it) => MarkTarget::Ref(it),
+            None => {
+                let (noun, selection) = self.selected()?;
+                self.expect_word("as")?;
+                MarkTarget::Selected { noun, selection }
+            }
+        };
         let marking = self.spanned(|p| {
             if p.eat_word("utility") {
                 return Ok(Marking::Utility(p.number()?));
@@ -242,18 +249,23 @@ impl Parser<'_> {
                 ForgetTarget::Refs(refs)
             }
             None => {
-                let noun = self.noun()?;
-                let selection = self.selection()?;
-                if selection == Selection::default() {
-                    let hint = "say which: `where …`, `in episode …`, or `in all`";
-                    return self.unexpected_with(Some(hint));
-                }
+                let (noun, selection) = self.selected()?;
                 ForgetTarget::Selected { noun, selection }
             }
         };
         let cascade = self.eat_word("cascade");
         self.expect_word("because")?;
         Ok(Forget { target, cascade, because: self.text()? })
+    }
+
+    /// A noun with a scope or a condition, so that a missing word cannot select everything.
+    fn selected(&mut self) -> Parsed<(Spanned<Noun>, Selection)> {
+        let noun = self.noun()?;
+        let selection = self.selection()?;
+        if selection == Selection::default() {
+            return self.unexpected_with(Some("say which: `where …`, `in episode …`, or `in all`"));
+        }
+        Ok((noun, selection))
     }
 
     fn episode_statement(&mut self, close: bool) -> Parsed<EpisodeStatement> {

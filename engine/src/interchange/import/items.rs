@@ -28,7 +28,7 @@ impl Import<'_> {
         };
         let text = line.fields.iter().find(|(name, _)| name == "text").map(|(_, value)| value);
         let text = text.and_then(|text| std::str::from_utf8(text.as_bytes()).ok()).unwrap_or_default();
-        let vector = self.vector("trace", line.vector.as_ref(), text)?;
+        let vector = self.vector("trace", line.vector.as_ref(), &embed::spoken(line.speaker.as_deref(), text))?;
         let bytes = self.vector_bytes("trace", vector.as_ref())?;
         let mut difference = None;
         for id in self.trace_candidates(line, kind, text)? {

@@ -9,6 +9,7 @@ use crate::records::record::{FieldValue, Record, SettingRecord};
 use crate::state::embedder::{FINGERPRINT, canonical};
 use crate::state::pages::is_event;
 use crate::write::draft::{NewRecall, NewTrace};
+use std::borrow::Cow;
 
 impl Transaction<'_> {
     /// Records traces in their order; all texts without a vector are embedded in one call.
@@ -18,8 +19,9 @@ impl Transaction<'_> {
     pub fn record_all(&mut self, traces: impl IntoIterator<Item = NewTrace>) -> Result<Vec<ItemId>> {
         let mut traces: Vec<NewTrace> = traces.into_iter().collect();
         self.atomically(|transaction| {
-            let texts: Vec<Option<&str>> =
+            let texts: Vec<Option<Cow<'_, str>>> =
                 traces.iter().map(|trace| text_of(trace).filter(|_| trace.vector.is_none())).collect();
+            let texts: Vec<Option<&str>> = texts.iter().map(Option::as_deref).collect();
             let vectors = transaction.configured_vectors(&texts)?;
             for (trace, vector) in traces.iter_mut().zip(vectors) {
                 trace.vector = trace.vector.take().or(vector);
@@ -69,10 +71,18 @@ impl Transaction<'_> {
         }
     }
 
+    /// The vector of a new trace, of its text behind its speaker, as [`Transaction::text_vector`] makes it.
+    ///
+    /// # Errors
+    /// As [`Transaction::text_vector`].
+    pub fn vector_for(&mut self, trace: &NewTrace) -> Result<Option<Vec<f32>>> {
+        text_of(trace).map_or(Ok(None), |text| self.text_vector(&text))
+    }
+
     /// The vector of the text of a new trace by the embedder of the options.
     pub(super) fn trace_vector(&mut self, trace: &NewTrace) -> Result<Option<Vec<f32>>> {
         match text_of(trace).filter(|_| !is_event(trace.tool.as_deref())) {
-            Some(text) => self.configured_vector(text),
+            Some(text) => self.configured_vector(&text),
             None => Ok(None),
         }
     }
@@ -127,10 +137,11 @@ impl Transaction<'_> {
     }
 }
 
-/// The text of a new trace.
-fn text_of(trace: &NewTrace) -> Option<&str> {
-    trace.fields.iter().find(|field| field.name == "text").and_then(|field| match &field.value {
+/// The text of a new trace, behind its speaker.
+fn text_of(trace: &NewTrace) -> Option<Cow<'_, str>> {
+    let text = trace.fields.iter().find(|field| field.name == "text").and_then(|field| match &field.value {
         FieldValue::Text(text) => Some(text.as_str()),
         _ => None,
-    })
+    })?;
+    Some(embed::spoken(trace.speaker.as_deref(), text))
 }

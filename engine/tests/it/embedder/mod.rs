@@ -7,7 +7,7 @@ use holotype::answer::Output;
 use holotype::embed::{EmbedError, Embedder, HashingEmbedder};
 use holotype::interchange::{self, ImportOptions};
 use holotype::query::Params;
-use holotype::{Durability, Error, Holotype, NewRecall, NewTrace, Options, Space};
+use holotype::{Durability, Error, Holotype, NewRecall, NewTrace, Options, ReembedOptions, Space};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -103,6 +103,44 @@ fn items_and_questions_without_a_vector_are_embedded_by_every_way_in() {
     assert_eq!(embedder.questions.load(Ordering::Relaxed), 1);
     // Nothing shares a word with the question, so the row was found by its vector.
     assert_eq!(answer.rows.len(), 1, "{answer:?}");
+}
+
+#[test]
+fn a_speaker_is_read_by_the_model_whichever_way_a_turn_comes_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Holotype::create(dir.path().join("db"), options(&letters())).unwrap();
+    let turn = |key: &str| NewTrace::turn("e", "aab").speaker("Bo").key(key);
+    let mut transaction = database.begin().unwrap();
+    transaction.record(turn("alone")).unwrap();
+    transaction.record_all([turn("among"), turn("others")]).unwrap();
+    transaction.record(NewTrace::turn("e", "aab").speaker(" ").key("nobody")).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    let statement = "record turn 'aab' in episode 'e' with speaker = 'Bo', key = 'stated'";
+    database.query(statement, &Params::new()).unwrap();
+    let line = r#"{"trace":{"key":"imported","kind":"turn","episode":"e","speaker":"Bo","fields":{"text":"aab"}}}"#;
+    interchange::import(&database, "l", line.as_bytes(), None, &ImportOptions::default(), &mut |_| {}).unwrap();
+    database.close().unwrap();
+    // Written by a process without the model, and filled later.
+    let database = Holotype::open(dir.path().join("db"), Options::default()).unwrap();
+    let mut transaction = database.begin().unwrap();
+    transaction.record(turn("pending")).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    database.close().unwrap();
+    let database = Holotype::open(dir.path().join("db"), options(&letters())).unwrap();
+    assert_eq!(database.embed_pending(10).unwrap().embedded, 1);
+
+    let check = |database: &Holotype| {
+        let snapshot = database.snapshot();
+        let vector = |key: &str| snapshot.vector(snapshot.get(key).unwrap().unwrap().id).unwrap();
+        for key in ["alone", "among", "others", "stated", "imported", "pending"] {
+            assert_eq!(vector(key), Some(vec![3.0, 2.0]), "`Bo: aab` has three vowels and two other letters: {key}");
+        }
+        assert_eq!(vector("nobody"), Some(vec![2.0, 1.0]));
+    };
+    check(&database);
+    let other = Letters::named("letters-2");
+    database.reembed(&Space::new("letters-2", 2), &other, &ReembedOptions::default()).unwrap();
+    check(&database);
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn writing() -> Tree<Statement> {
             .prop_map(|(item, text, from, claims, with)| Statement::Update(Update { item, text, from, claims, with })),
         (vec(reference(), 1..3), text_arg())
             .prop_map(|(targets, because)| Statement::Retract(Retract { targets, because })),
-        (reference(), marking, of(text_arg())).prop_map(|(target, marking, because)| {
+        (mark_target(), marking, of(text_arg())).prop_map(|(target, marking, because)| {
             Statement::Mark(MarkStatement { target, marking: marking.into(), because })
         }),
         (any::<bool>(), item(), edge(), pointer())
@@ -212,6 +212,26 @@ fn writing() -> Tree<Statement> {
         (any::<bool>(), id_arg(), with())
             .prop_map(|(close, episode, with)| { Statement::Episode(EpisodeStatement { close, episode, with }) }),
         (name(), value_arg()).prop_map(|(name, value)| Statement::Set(Set { name, value })),
+    ]
+    .boxed()
+}
+
+/// A selection that selects something.
+fn some_selection() -> Tree<Selection> {
+    (selection(), scope())
+        .prop_map(|(mut selection, scope)| {
+            if selection.filter.is_none() {
+                selection.scope = Some(scope);
+            }
+            selection
+        })
+        .boxed()
+}
+
+fn mark_target() -> Tree<MarkTarget> {
+    prop_oneof![
+        reference().prop_map(MarkTarget::Ref),
+        (noun(), some_selection()).prop_map(|(noun, selection)| MarkTarget::Selected { noun, selection }),
     ]
     .boxed()
 }
@@ -225,12 +245,7 @@ fn changing() -> Tree<Statement> {
     ];
     let target = prop_oneof![
         vec(reference(), 1..3).prop_map(ForgetTarget::Refs),
-        (noun(), selection(), scope()).prop_map(|(noun, mut selection, scope)| {
-            if selection.filter.is_none() {
-                selection.scope = Some(scope);
-            }
-            ForgetTarget::Selected { noun, selection }
-        }),
+        (noun(), some_selection()).prop_map(|(noun, selection)| ForgetTarget::Selected { noun, selection }),
     ];
     let prune_target = (noun(), of(count_arg())).prop_map(|(noun, keep)| PruneTarget { noun, keep });
     prop_oneof![
