@@ -15,6 +15,7 @@
 //! errors       engine errors as exceptions               proof      signing keys and proofs
 //! embedders    models for the engine
 //! roles        models in its other roles                agent     an agent's loop, cited recalls
+//! memory_tool  the file-like memory tool of agents
 //! knowledge    structuring, guidance, routes, findings  training  credit and information density
 //! ```
 //!
@@ -35,6 +36,7 @@ mod interrupt;
 mod json;
 mod knowledge;
 mod line;
+mod memory_tool;
 mod pickle;
 mod process;
 mod proof;
@@ -75,6 +77,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::line::Line;
+    #[pymodule_export]
+    use super::memory_tool::memory_tool;
     #[pymodule_export]
     use super::pickle::restore;
     #[pymodule_export]
