@@ -1,4 +1,4 @@
-//! `holotype graph`: an item with its evidence and its dependents, as a picture.
+//! `holotype graph`: an item with its evidence and its dependents, as a picture or a tree of text.
 //!
 //! Evidence stands on the left, what rests on the item on the right; an arrow leads from an item to what it rests on.
 //! The nearest [`MOST`] items are drawn, and the picture says how many are not. Colour and shape tell the standing of
@@ -7,11 +7,13 @@
 mod layout;
 mod svg;
 mod text;
+mod tree;
 
 use crate::database;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::text::cut;
 use crate::render::{Drawing, Format};
+use crate::screen::Screen;
 use holotype::{Edge, ItemId, Kind, Layer, Snapshot, Support};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write as _};
@@ -107,14 +109,11 @@ pub(crate) struct Graph {
 }
 
 pub(crate) fn run(args: &Args, format: Option<Format>, drawing: Option<Drawing>) -> Result<Status, Failure> {
-    if format.is_some() {
-        return Err(Problem::input("usage", "a graph is drawn with --format svg, dot or mermaid").into());
+    if format == Some(Format::Markdown) {
+        let message = "a graph is drawn with --format table, json, jsonl, svg, dot or mermaid";
+        return Err(Problem::input("usage", message).into());
     }
-    let draw = match drawing.unwrap_or_default() {
-        Drawing::Svg => svg::draw,
-        Drawing::Dot => text::dot,
-        Drawing::Mermaid => text::mermaid,
-    };
+    let screen = Screen::stdout();
     let database = database::to_read(&args.db)?;
     let snapshot = match args.as_of {
         Some(commit) => database.snapshot().as_of(commit)?,
@@ -122,7 +121,16 @@ pub(crate) fn run(args: &Args, format: Option<Format>, drawing: Option<Drawing>)
     };
     let root = snapshot.item_named(&args.item)?;
     let graph = Graph::around(&snapshot, root, i32::try_from(args.depth).unwrap_or(i32::MAX))?;
-    io::stdout().lock().write_all(draw(&graph).as_bytes())?;
+    let drawn = match (format, drawing) {
+        (Some(Format::Json | Format::Jsonl), _) => format!("{}\n", tree::json(&graph)),
+        (Some(_), _) => tree::draw(&graph, &screen),
+        // A person sees a tree, a file gets a picture.
+        (None, None) if screen.terminal => tree::draw(&graph, &screen),
+        (None, None | Some(Drawing::Svg)) => svg::draw(&graph),
+        (None, Some(Drawing::Dot)) => text::dot(&graph),
+        (None, Some(Drawing::Mermaid)) => text::mermaid(&graph),
+    };
+    io::stdout().lock().write_all(drawn.as_bytes())?;
     Ok(database::status_of_reading(&database))
 }
 

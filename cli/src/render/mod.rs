@@ -31,10 +31,9 @@ pub(crate) enum Format {
 }
 
 /// The form of a graph.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drawing {
     /// SVG.
-    #[default]
     Svg,
     /// The language of Graphviz.
     Dot,

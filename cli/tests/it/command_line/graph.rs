@@ -74,9 +74,36 @@ fn two_hundred_items_are_drawn_and_the_rest_counted() {
 }
 
 #[test]
+fn a_tree_shows_what_an_item_rests_on_and_what_rests_on_it() {
+    let place = place();
+    let tree = place.run(&["graph", "memory.holo", "r1", "--format", "table"]).ok().stdout;
+    let expected = "r1  fact  weakened  It costs $450\n\
+        rests on\n\
+        ├─ t1  call  success  price=$450\n\
+        ├─ t2  call  failed  price=\"$470\" & <more>\n\
+        └─ t3  call  inactive  price=$480\n\
+        what rests on it\n\
+        └─ th  theme  weakened  prices\n\
+        beside it\n\
+        └─ conflicts-with  t2  call  failed  price=\"$470\" & <more>  (see above)\n";
+    assert_eq!(tree, expected);
+    // An item that is reached twice is followed once.
+    let script = "remember fact 'both' from 'r1', 't1' with key = 'r2'";
+    place.run(&["query", "memory.holo", script]).ok();
+    let tree = place.run(&["graph", "memory.holo", "r2", "--format", "table"]).ok().stdout;
+    assert_eq!(tree.matches("(see above)").count(), 1, "{tree}");
+    assert_eq!(tree.matches("It costs $450").count(), 1, "{tree}");
+    let json = place.run(&["graph", "memory.holo", "r1", "--format", "json"]).json();
+    assert_eq!(json["items"].as_array().map(Vec::len), Some(6), "{json}");
+    let line = serde_json::json!({"from": "r1", "to": "t1", "edge": "cites"});
+    assert!(json["lines"].as_array().unwrap().contains(&line), "{json}");
+    assert_eq!(json["items"][0]["standing"], "weakened");
+}
+
+#[test]
 fn formats_are_of_graphs_or_of_answers() {
     let place = place();
-    for args in ["graph memory.holo r1 --format json", "query memory.holo audit --format svg"] {
+    for args in ["graph memory.holo r1 --format markdown", "query memory.holo audit --format svg"] {
         let args: Vec<&str> = args.split(' ').collect();
         let run = place.run(&args);
         assert_eq!(run.status, 2, "{run:#?}");
