@@ -1,4 +1,4 @@
-//! What an item says about the world outside of the database, and how that is there now.
+//! References of items to the world outside of the database: files and commands, as they were.
 //!
 //! The field `outside` of an item names a file or a command, and the git object that its bytes were:
 //!

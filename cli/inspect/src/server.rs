@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `/`, `/style.css`, `/….js` | the page |
 //! | `POST /session` | a cookie for the token |
-//! | `/api/overview`, `/api/items`, `/api/facets`, `/api/item/KEY`, `/api/diff`, `/api/events`, `/api/health` | the views (`views`) |
+//! | `/api/overview`, `/api/items`, `/api/facets`, `/api/item/KEY` | the views (`views`) |
+//! | `/api/diff`, `/api/events`, `/api/health` | more of them |
 //! | `POST /api/recall`, `POST /api/why` | a recall with its steps; why an item is in its answer or not |
 //!
 //! Each request reads a snapshot of the newest commit on a thread that may block; the network has one thread.

@@ -60,7 +60,7 @@ impl Background {
     }
 }
 
-/// What a step did.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Nothing,
@@ -85,7 +85,7 @@ struct Chores {
 impl Chores {
     fn new(database: Holotype, embeds: bool) -> Chores {
         let seen = database.snapshot().commit();
-        // What no checkpoint has at the beginning is due like anything else.
+        // At the beginning, anything that no checkpoint has is due.
         Chores { database, embeds, seen, checkpointed: 0, quiet: 0, resting: 0 }
     }
 

@@ -108,7 +108,7 @@ fn memory(snapshot: &Snapshot, item: &Item) -> holotype::Result<Map<String, Valu
     Ok(memory)
 }
 
-/// What else is known of an item.
+/// The other things that are known of an item.
 fn metadata(item: &Item) -> Map<String, Value> {
     let of = &item.attributes;
     let mut metadata = Map::new();

@@ -46,7 +46,10 @@ pub(super) fn draw(graph: &Graph, screen: &Screen) -> String {
 
 /// The items and lines of the graph.
 pub(super) fn json(graph: &Graph) -> Value {
-    let node = |Node { key, kind, text, standing, depth }: &Node| json!({"key": key, "kind": kind.as_str(), "standing": standing.as_str(), "depth": depth, "text": text});
+    let node = |Node { key, kind, text, standing, depth }: &Node| {
+        let (kind, standing) = (kind.as_str(), standing.as_str());
+        json!({"key": key, "kind": kind, "standing": standing, "depth": depth, "text": text})
+    };
     let key = |at: usize| graph.nodes.get(at).map(|node| node.key.as_str());
     let lines = graph.lines.iter();
     let lines = lines.map(|line| json!({"from": key(line.from), "to": key(line.to), "edge": line.edge.as_str()}));

@@ -7,8 +7,8 @@
 //!
 //! A hook that tells of a turn cannot know the id that the transcript gives it. So the file keeps, by the hash of what
 //! was said, the keys of turns that came by hook and were not met in the transcript yet, and the hashes of the turns
-//! that were recorded from the transcript lately. It also keeps the keys of the items that the session was shown lately,
-//! with which answers are compared.
+//! that were recorded from the transcript lately. It also keeps the keys of the items that the session was shown
+//! lately, with which answers are compared.
 //!
 //! 1. The file is a hint. A key in it counts only if the database has it: the file is written before the commit.
 //! 2. Without the file, the transcript is read from its beginning, and its keys are known.

@@ -27,8 +27,8 @@ pub(super) fn shown_by(event: &Event) -> Vec<String> {
     let said = event.text.split_once("\n→ ").map_or("", |(_, said)| said);
     let mut keys: Vec<String> = Vec::new();
     let bracketed = said.split('[').skip(1).filter_map(|rest| rest.split_once(']')).map(|(key, _)| key);
-    // A list of JSON is no key.
-    let bracketed = bracketed.filter(|key| !key.contains(['{', '"']));
+    // The brackets of JSON hold no key.
+    let bracketed = bracketed.filter(|key| !key.contains('"'));
     let members =
         said.split("\"key\":").skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"')?.split_once('"'));
     for key in bracketed.chain(members.map(|(key, _)| key)) {
@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn answers_of_the_servers_tools_show_keys() {
-        let said = "{\"query\":\"[no]\"}\n→ 2 found.\n1. [s/p1] turn: \"a\"\n2. [~4] fact: \"b\"\n{\"rows\":[{\"key\":\"k 3\"}]}";
+        let rows = "1. [s/p1] turn: \"a\"\n2. [~4] fact: \"b\"\n{\"rows\":[{\"key\":\"k 3\"}]}";
+        let said = &format!("{{\"query\":\"[no]\"}}\n→ 2 found.\n{rows}");
         for tool in ["mcp__holotype__recall", "mcp__plugin_x_holotype__get", "holotype.query", "mcp_holotype_why"] {
             assert_eq!(shown_by(&call(tool, said)), ["s/p1", "~4", "k 3"], "{tool}");
         }

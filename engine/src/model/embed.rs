@@ -60,8 +60,8 @@ pub(crate) fn check_space(space: &Space, embedder: &dyn Embedder) -> Result<()> 
     }
 }
 
-/// A text as a model reads it: behind its speaker, as in a transcript. Who said it is half of what a turn means, and the
-/// text alone often leaves it out ("I went there yesterday").
+/// A text as a model reads it: behind its speaker, as in a transcript. Who speaks is half of what a turn means, and the
+/// text alone often leaves it out ("I went there").
 pub(crate) fn spoken<'t>(speaker: Option<&str>, text: &'t str) -> Cow<'t, str> {
     match speaker.filter(|speaker| !speaker.trim().is_empty() && !text.trim().is_empty()) {
         Some(speaker) => Cow::Owned(format!("{speaker}: {text}")),

@@ -54,7 +54,10 @@ fn each_command_answers_with_the_published_text() {
     let missing = json!({"command": "view", "path": "/memories/none"});
     assert_eq!(refused(&tool, missing), "The path /memories/none does not exist. Please provide a valid path.");
 
-    let replace = |path: &str, old: &str, new: &str| json!({"command": "str_replace", "path": path, "old_str": old, "new_str": new});
+    let replace = |path: &str, old: &str, new: &str| {
+        let command = "str_replace";
+        json!({"command": command, "path": path, "old_str": old, "new_str": new})
+    };
     let edited = done(&tool, replace(path, "line two", "line 2"));
     assert!(edited.starts_with("The memory file has been edited.") && edited.ends_with("     2\tThis is line 2"));
     let said = refused(&tool, replace(path, "nowhere", "x"));
@@ -67,7 +70,10 @@ fn each_command_answers_with_the_published_text() {
     let said = refused(&tool, replace("/memories/none", "a", "b"));
     assert_eq!(said, "Error: The path /memories/none does not exist. Please provide a valid path.");
 
-    let insert = |path: &str, line: i64, text: &str| json!({"command": "insert", "path": path, "insert_line": line, "insert_text": text});
+    let insert = |path: &str, line: i64, text: &str| {
+        let command = "insert";
+        json!({"command": command, "path": path, "insert_line": line, "insert_text": text})
+    };
     assert_eq!(done(&tool, insert(path, 1, "between\n")), format!("The file {path} has been edited."));
     done(&tool, insert(path, 0, "first"));
     done(&tool, insert(path, 4, "last"));
@@ -82,7 +88,13 @@ fn each_command_answers_with_the_published_text() {
         assert_eq!(said, expected);
     }
     assert_eq!(refused(&tool, insert("/memories/none", 0, "x")), "Error: The path /memories/none does not exist");
+}
 
+#[test]
+fn a_file_is_renamed_and_deleted_with_the_published_text() {
+    let (_dir, _, tool) = tool();
+    let path = "/memories/notes.txt";
+    create(&tool, path, "Hello World");
     let rename = |from: &str, to: &str| json!({"command": "rename", "old_path": from, "new_path": to});
     let said = done(&tool, rename(path, "/memories/a/final.txt"));
     assert_eq!(said, format!("Successfully renamed {path} to /memories/a/final.txt"));

@@ -1,7 +1,8 @@
-//! `mif`: documents of the Memory Interchange Format, version 2: an object with `memories`, each of which has an `id`, a
-//! `content` and a `created_at`.
+//! `mif`: documents of the Memory Interchange Format, version 2: an object with `memories`, each of which has an `id`,
+//! a `content` and a `created_at`.
 //!
-//! Each memory is a fact in the episode of its session, or of its agent. It is ungrounded unless a trace holds its words.
+//! Each memory is a fact in the episode of its session, or of its agent. It is ungrounded unless a trace holds its
+//! words.
 
 use super::{elements, names, text_at};
 use crate::entry::{Fact, hash, key};

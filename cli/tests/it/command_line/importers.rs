@@ -382,7 +382,7 @@ fn a_store_of_langgraph_brings_its_values() {
     assert!(run.status == 2 && run.stderr.contains("store(prefix, key, value)"), "{run:#?}");
 }
 
-/// What is exported in the format of others comes back: the same texts, times and ids.
+/// An export in the format of others comes back: the same texts, times and ids.
 #[test]
 fn a_document_of_mif_goes_out_and_comes_back() {
     let place = new_place();

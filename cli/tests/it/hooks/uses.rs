@@ -57,7 +57,7 @@ fn what_was_injected_or_recalled_and_then_quoted_is_used() {
     event(&place, call);
     answer(&place, "s2", "It is at 8080 [s1/p1].");
     answer(&place, "s2", "It is at 8080 [s1/p1].");
-    // What no session was shown is not used, whatever is said.
+    // An item that the session was not shown is not used, whatever is said.
     answer(&place, "s3", "The kettle in the kitchen is broken again [s1/p2].");
     let used: Vec<String> = uses(&place).into_iter().map(|(item, _)| item).collect();
     assert_eq!(used, ["s1/p3", "s1/p1"]);

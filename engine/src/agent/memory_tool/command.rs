@@ -99,7 +99,7 @@ impl Command {
         }
     }
 
-    /// What it was given, by name.
+    /// The things that it was given, by name.
     pub(super) fn fields(&self) -> Vec<(&'static str, String)> {
         match self {
             Command::View { path, .. } | Command::Delete { path } => vec![("path", path.clone())],

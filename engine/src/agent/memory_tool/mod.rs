@@ -7,7 +7,8 @@
 //! a call of the tool `memory`, for each change, with what the agent gave as fields
 //! ```
 //!
-//! 1. Nothing is lost: an edit supersedes the fact, `delete` retires it; `as of`, `history` and the calls have the rest.
+//! 1. Nothing is lost: an edit supersedes the fact, `delete` retires it; `as of`, `history` and the calls have the
+//!    rest.
 //! 2. A directory is there as long as a file is in it; `/memories` always is.
 //! 3. A path leads below `/memories` and nowhere else (`path`).
 //! 4. The texts of answers are those that the tool's documentation publishes, for models know them.

@@ -1,8 +1,8 @@
 //! Uses: the items that a reader was shown, and those of them that an answer went on to use.
 //!
 //! 1. What was shown is a *read*, like the answers that the setting `audit = reads` logs: `audit` counts it.
-//! 2. A use is a mark with the reason `used in ANSWER`. It counts as a reward of 1, so that `score utility`, `decay` and
-//!    `prune` know it; `audit` gives the share of the shown items that were used.
+//! 2. A use is a mark with the reason `used in ANSWER`. It counts as a reward of 1, so that `score utility`, `decay`
+//!    and `prune` know it; `audit` gives the share of the shown items that were used.
 
 use super::{Mark, Transaction};
 use crate::model::item::ItemId;
