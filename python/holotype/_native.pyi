@@ -41,6 +41,7 @@ __all__ = [
     "intervene",
     "judge",
     "learn",
+    "memory_tool",
     "micros",
     "open",
     "rebuild",
