@@ -92,9 +92,13 @@ impl Holotype {
         let mut writer = loop {
             let newest = core.published.load();
             let is_purged = newest.meta.purged >= newest.meta.forgets || core.erasing.load(Ordering::Acquire);
-            if durable <= core.log.end() && is_purged {
+            // While another thread follows the log, its end is ahead of the state.
+            let end = core.log.end();
+            let shows_all = durable <= newest.head.position || (durable <= end && newest.head == core.log.head());
+            if shows_all && is_purged {
                 return Ok(false);
             }
+            drop(newest);
             match core.try_lock_writer() {
                 Some(writer) if writer.poisoned.is_some() => return Ok(false),
                 Some(writer) => break writer,

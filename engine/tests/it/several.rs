@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const PATH: &str = "/db";
@@ -91,6 +91,37 @@ fn two_handles_write_alternately_and_see_each_other() {
         let fact = reader.snapshot().get(&format!("{number}-fact")).unwrap().unwrap();
         assert_eq!(reader.snapshot().citations(fact.id).unwrap().len(), if number > 0 { 3 } else { 2 });
     }
+    check(&vfs, vec![one, other]);
+}
+
+/// A snapshot was one commit behind while another thread of its handle applied that commit: the log's end was ahead of the
+/// state meanwhile.
+#[test]
+fn each_thread_of_a_handle_sees_what_another_handle_has_committed() {
+    let vfs = on_sim();
+    let one = Holotype::create_on(Arc::clone(&vfs), PATH, to_create()).unwrap();
+    let other = open(&vfs);
+    let committed = AtomicU64::new(one.head().commit.0);
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !ends.load(Ordering::SeqCst) {
+                    let expected = committed.load(Ordering::SeqCst);
+                    let seen = other.snapshot().commit();
+                    if seen < expected {
+                        ends.store(true, Ordering::SeqCst);
+                        panic!("commit {seen} after {expected}");
+                    }
+                }
+            });
+        }
+        for number in 0..150 {
+            write(&one, number, Durability::Sync);
+            committed.store(one.head().commit.0, Ordering::SeqCst);
+        }
+        ends.store(true, Ordering::SeqCst);
+    });
     check(&vfs, vec![one, other]);
 }
 
