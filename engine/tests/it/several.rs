@@ -94,8 +94,8 @@ fn two_handles_write_alternately_and_see_each_other() {
     check(&vfs, vec![one, other]);
 }
 
-/// A snapshot was one commit behind while another thread of its handle applied that commit: the log's end was ahead of the
-/// state meanwhile.
+/// A snapshot was one commit behind while another thread of its handle applied that commit: the log's end was
+/// ahead of the state meanwhile.
 #[test]
 fn each_thread_of_a_handle_sees_what_another_handle_has_committed() {
     let vfs = on_sim();
