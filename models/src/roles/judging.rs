@@ -123,10 +123,18 @@ impl Model {
                 }
             };
             let texts: Vec<&str> = facts.iter().map(|fact| fact.fact.as_str()).collect();
-            let vectors = match embedder {
-                Some(embedder) => embedder.embed_passages(&texts)?,
-                None => vec![None; texts.len()],
+            let vectors = match embedder.map(|embedder| embedder.embed_passages(&texts)).transpose() {
+                Ok(vectors) => vectors.unwrap_or_else(|| vec![None; texts.len()]),
+                Err(failure) => {
+                    done.failed.push((key, failure.to_string()));
+                    continue;
+                }
             };
+            if vectors.len() != texts.len() {
+                let counts = format!("{} vectors for {} facts", vectors.len(), texts.len());
+                done.failed.push((key, format!("the embedder gave {counts}")));
+                continue;
+            }
             let mut transaction = database.begin()?;
             self.prompts().record(&mut transaction, &[Role::PageFacts])?;
             let mut written = 0;

@@ -378,3 +378,39 @@ fn pages_become_facts_and_answers_are_judged() {
     let judges = |reply: &'static str| model(&Server::always(reply)).judge("Which pier?", &["4"], "four").ok();
     assert_eq!((judges(r#"{"correct": true}"#), judges(r#"{"correct": "yes"}"#)), (Some(true), None));
 }
+
+/// An embedder that gives this number of vectors, or fails.
+#[derive(Debug)]
+struct Gives(Option<usize>);
+
+impl holotype::embed::Embedder for Gives {
+    fn fingerprint(&self) -> String {
+        "gives-1".to_owned()
+    }
+
+    fn dimensions(&self) -> usize {
+        1
+    }
+
+    fn embed_passages(&self, _: &[&str]) -> Result<Vec<Option<Vec<f32>>>, holotype::embed::EmbedError> {
+        let count = self.0.ok_or_else(|| holotype::embed::EmbedError::new("no model"))?;
+        Ok(vec![Some(vec![1.0]); count])
+    }
+}
+
+#[test]
+fn no_fact_of_a_page_is_lost_to_an_embedder_that_fails_or_gives_too_little() {
+    let (database, _dir) = database();
+    let story = "record turn 'The ferry leaves from pier 4.' in episode 'e'; close episode 'e'";
+    database.query(story, &Params::new()).unwrap();
+    let reply = r#"{"facts": [{"fact": "The ferry leaves from pier 4.", "quote": "from pier 4", "tag": null}]}"#;
+    let facts = |embedder: Option<&Gives>| {
+        let embedder = embedder.map(|embedder| embedder as &dyn holotype::embed::Embedder);
+        model(&Server::always(reply)).extract_pages(&database, embedder, Durability::None, 9).unwrap()
+    };
+    for (embedder, said) in [(Gives(None), "no model"), (Gives(Some(0)), "0 vectors for 1 facts")] {
+        let facts = facts(Some(&embedder));
+        assert!(facts.written.is_empty() && facts.failed[0].1.contains(said), "{facts:?}");
+    }
+    assert_eq!(facts(None).written, [("e/p1".to_owned(), 1)], "the page is still due");
+}
