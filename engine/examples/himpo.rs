@@ -1,5 +1,5 @@
-//! HiMPO in one program: rollouts with a memory of their own are scored, credited, kept and exported; the credit
-//! becomes the utility of what was written, and planted faults are found where they were planted.
+//! HiMPO in one program: rollouts with a memory of their own are scored, kept and exported; each written memory gets
+//! its credit, and planted faults are found where they were planted.
 //!
 //! In training, a policy gives the log-probabilities ([`Scorer`](holotype::credit::Scorer)). Here the built-in
 //! `WordScorer` does, so that the program runs without a model.
@@ -57,15 +57,15 @@ fn main() -> holotype::Result<()> {
         rollout.steps[1].item = Some(name.to_owned());
         transaction.keep_rollout(&rollout)?;
     }
-    // Credit of all kept rollouts becomes the utility of what they wrote.
+    // Each item gets the mean credit of the kept rollouts that wrote it. A score reads it beside the utility.
     transaction.credit_rollouts(&options)?;
     transaction.commit(Durability::Sync)?;
     let snapshot = database.snapshot();
-    let utility = |key: &str| snapshot.get(key).map(|item| item.map_or(0.0, |item| item.attributes.utility));
+    let credit = |key: &str| snapshot.get(key).map(|item| item.map_or(0.0, |item| item.attributes.credit));
     for (name, memory, _) in memories {
-        println!("{:+.3}  {memory}", utility(name)?);
+        println!("{:+.3}  {memory}", credit(name)?);
     }
-    assert!(utility("a")? > 0.0 && utility("d")? < 0.0);
+    assert!(credit("a")? > 0.0 && credit("d")? < 0.0);
 
     // Training data: one line for each write, with its advantage.
     let mut lines = Vec::new();
