@@ -32,6 +32,7 @@ mod embed;
 mod embedder;
 mod export;
 mod failure;
+mod fleet;
 mod fmt;
 mod follow;
 mod graph;
@@ -64,6 +65,7 @@ mod replicate;
 mod restore;
 mod retain;
 mod rollouts;
+mod route;
 mod salvage;
 mod screen;
 mod script;
@@ -177,6 +179,10 @@ enum Command {
     Replicate(replicate::Args),
     /// Keep a copy of a database up to date from its replica, for readers
     Follow(follow::Args),
+    /// Ask many databases one question
+    Fleet(fleet::Args),
+    /// Make and renew the database by which a fleet chooses what it asks
+    Route(route::Args),
     /// Create a new database from what is readable in a damaged one
     Salvage(salvage::Args),
     /// Rebuild every derived file from the log
@@ -281,6 +287,8 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Restore(args) => restore::run(&args, format),
         Command::Replicate(args) => replicate::run(&args, format),
         Command::Follow(args) => follow::run(&args, format),
+        Command::Fleet(args) => fleet::run(&args, given),
+        Command::Route(args) => route::run(&args, format),
         Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
         Command::Embed(args) => embed::run(&args, format),

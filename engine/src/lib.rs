@@ -11,6 +11,7 @@
 //! | [`Transaction`] | writing: [`NewTrace`], [`NewRecall`], [`Pointer`], [`Mark`], [`Edge`] |
 //! | [`Snapshot`] | reading: a consistent view that never changes |
 //! | [`Holotype::query`] | the recall language, which reads and writes; [`answer`] is what comes back |
+//! | [`fleet`] | thousands of databases asked together |
 //! | [`interchange`] | JSON Lines and `.npy` files, in and out |
 //! | [`embed`] | a hashing embedder, to begin without a model |
 //!
@@ -46,6 +47,7 @@ mod core;
 mod database;
 mod derive;
 mod error;
+pub mod fleet;
 pub mod interchange;
 mod maintain;
 mod memory;

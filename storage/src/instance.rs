@@ -64,6 +64,11 @@ impl Instance {
     }
 }
 
+/// The number of the directory that a LOCK file states, whichever file it was written for.
+pub(crate) fn stated(file: &dyn VfsFile) -> io::Result<Option<[u8; 16]>> {
+    Ok(read_block(file, PLACE, decode)?.map(|place| place.number))
+}
+
 fn random_number() -> io::Result<[u8; 16]> {
     let mut number = [0; 16];
     getrandom::fill(&mut number).map_err(io::Error::other)?;

@@ -34,6 +34,7 @@ mod record;
 mod recovery;
 pub mod segment_file;
 mod small_bytes;
+pub mod standing;
 pub mod turn;
 pub mod verified;
 mod verify;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The engine's rooms and files from the ground up: a file imports from its own room and from lower ones.
-const ROOMS: [&str; 17] = [
+const ROOMS: [&str; 18] = [
     "error.rs",
     "memory",
     "model",
@@ -28,6 +28,7 @@ const ROOMS: [&str; 17] = [
     "agent",
     "interchange",
     "database.rs",
+    "fleet",
 ];
 
 /// A name and its value.

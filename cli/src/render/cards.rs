@@ -43,16 +43,33 @@ fn write_rows(out: &mut impl Write, answer: &Answer, screen: &Screen) -> io::Res
             }
             Role::Evidence => format!("{:>width$} ", "↳", width = indent - 1),
         };
-        write_row(out, row, &lead, indent, screen)?;
+        write_row(out, row, (&lead, &row.key), indent, screen)?;
     }
     Ok(())
 }
 
-fn write_row(out: &mut impl Write, row: &Row, lead: &str, indent: usize, screen: &Screen) -> io::Result<()> {
+/// Writes rows of several databases, each with the name that it has among them.
+pub(crate) fn write_named(out: &mut impl Write, rows: &[(String, Row)], screen: &Screen) -> io::Result<()> {
+    let indent = rows.len().to_string().len() + 2;
+    for (number, (name, row)) in rows.iter().enumerate() {
+        let lead = format!("{:>width$}  ", number + 1, width = indent - 2);
+        write_row(out, row, (&lead, name), indent, screen)?;
+    }
+    Ok(())
+}
+
+/// Writes a row; its first line begins with the number and the name of the row.
+fn write_row(
+    out: &mut impl Write,
+    row: &Row,
+    (lead, name): (&str, &str),
+    indent: usize,
+    screen: &Screen,
+) -> io::Result<()> {
     let blank = " ".repeat(indent);
     let room = screen.width.saturating_sub(indent);
     let score = if row.role == Role::Hit { format!("{:.3}  ", row.score) } else { String::new() };
-    let key = cut(&row.key, room);
+    let key = cut(name, room);
     let what = cut(&describe(row), room.saturating_sub(score.len() + width(&key) + 2));
     writeln!(out, "{lead}{score}{}  {}", screen.paint(Ink::Bold, &key), screen.paint(Ink::Dim, &what))?;
 

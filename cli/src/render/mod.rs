@@ -9,7 +9,7 @@ mod grid;
 mod markdown;
 pub(crate) mod text;
 
-pub(crate) use cards::branch;
+pub(crate) use cards::{branch, write_named};
 
 use crate::screen::Screen;
 use holotype::answer::Output;

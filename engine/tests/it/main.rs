@@ -22,6 +22,7 @@ mod embedder;
 mod equation;
 mod failing_once;
 mod fields;
+mod fleet;
 mod flips;
 mod forget;
 mod forget_beside_readers;

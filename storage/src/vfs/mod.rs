@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use crate::instance::Inode;
-pub use os::{OsVfs, UmaskVfs, cut_count, cut_files, map_large_allocations, return_freed_memory};
+pub use os::{OsVfs, UmaskVfs, cut_count, cut_files, map_large_allocations, open_file_limit, return_freed_memory};
 pub use sim::{Crash, CrashStates, Failure, Operation, Replay, SimVfs};
 
 /// The alignment of a mapping's first byte, on which layouts of mapped files rely.

@@ -38,6 +38,12 @@ use self::live_map::MappedLiveFile;
 use super::io_retry::{read_whole, repeated, write_whole};
 use super::{Inode, LiveMap, LockKind, Mapping, OpenMode, Vfs, VfsDir, VfsFile};
 
+/// The files that this process may have open, at most; `None` without a limit.
+#[must_use]
+pub fn open_file_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
 /// The operating system's files. Only the user may access files that it creates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsVfs;

@@ -41,7 +41,7 @@ fn no_crate_has_a_large_circle_of_imports() {
 #[test]
 fn the_floor_of_the_engine_is_small() {
     let entries = std::fs::read_dir(source::root().join("engine/src")).unwrap().count();
-    assert!(entries <= 18, "engine/src has {entries} entries");
+    assert!(entries <= 19, "engine/src has {entries} entries");
 }
 
 #[test]

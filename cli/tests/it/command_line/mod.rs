@@ -10,6 +10,7 @@ mod credit;
 mod demo;
 mod density;
 mod embedding;
+mod fleet;
 mod graph;
 mod importers;
 mod interchange;

@@ -78,8 +78,8 @@ fn help_names_every_command_and_no_other() {
         .collect();
     let expected = "demo try create import export structure query ask loop repl mcp \
         why show diff inspect verify check stats audit graph head prove check-proof \
-        key checkpoint seal compact retain backup restore replicate follow salvage rebuild embed embedder reembed \
-        credit rollouts hook init doctor judge lab fmt completions help";
+        key checkpoint seal compact retain backup restore replicate follow fleet route salvage rebuild \
+        embed embedder reembed credit rollouts hook init doctor judge lab fmt completions help";
     assert_eq!(commands.join(" "), expected);
     assert!(place.run(&["--version"]).ok().stdout.starts_with("holotype "));
 }
