@@ -31,6 +31,8 @@
 //! cargo run --release -p holotype-bench -- python --vectors F.f32 --database NEW.holo
 //! cargo run --release -p holotype-bench -- language
 //! cargo run --release -p holotype-bench -- embed --model DIR
+//! cargo run --release -p holotype-bench -- fleet --databases 1000 --items 1000
+//! cargo run --release -p holotype-bench -- fleet --data DIR --name NAME
 //! cargo run --release -p holotype-bench -- history --append docs/performance.md --commit COMMIT
 //! cargo run --release -p holotype-bench -- compare OTHER_BUILD/holotype-bench --pairs 15
 //! cargo run --release -p holotype-bench -- smoke
@@ -50,6 +52,7 @@ mod cuda;
 mod dataset;
 mod embed;
 mod epistemic;
+mod fleet;
 mod history;
 mod ingest;
 mod knowledge;
@@ -141,6 +144,8 @@ enum Bench {
     Language(language::Arguments),
     /// The static embedder: short texts a second of one core.
     Embed(embed::Arguments),
+    /// Many databases asked together: what a router finds by asking few of them, and how fast.
+    Fleet(fleet::Arguments),
     /// The tracked figures, from data made on the spot; with `--append`, as rows of a table.
     History(history::HistoryArguments),
     /// The tracked figures of another build beside those of this one: ratios of interleaved pairs.
@@ -175,6 +180,7 @@ fn run(bench: Bench) -> Result<()> {
         Bench::Python(arguments) => python::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
         Bench::Embed(arguments) => embed::run(&arguments),
+        Bench::Fleet(arguments) => fleet::run(&arguments),
         Bench::History(arguments) => history::run(&arguments),
         Bench::Compare(arguments) => history::compare(&arguments),
         Bench::Smoke => smoke::run(),
