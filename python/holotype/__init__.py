@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from ._codec import jsonable
 from ._database import Database, create, open, open_or_create, rebuild, salvage
 from ._embedding import Embedder, HashingEmbedder, ModelEmbedder, minilm
+from ._fleet import Fleet, FleetAnswer, FleetRow, fleet
 from ._native import Answer, Citation, Item, Line, Row, Table
 from ._snapshot import Snapshot
 from ._transaction import Transaction
@@ -41,6 +42,9 @@ __all__ = [
     "Embedder",
     "Error",
     "Fault",
+    "Fleet",
+    "FleetAnswer",
+    "FleetRow",
     "HashingEmbedder",
     "Head",
     "ImportReport",
@@ -65,6 +69,7 @@ __all__ = [
     "VerifyReport",
     "check_proof",
     "create",
+    "fleet",
     "jsonable",
     "minilm",
     "open",

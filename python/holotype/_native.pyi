@@ -17,6 +17,7 @@ __all__ = [
     "Citation",
     "Database",
     "EmbeddingModel",
+    "Fleet",
     "Item",
     "Line",
     "Loop",
@@ -402,6 +403,25 @@ class Database:
     def reembed(
         self, model: Any, model_space: tuple[str, int, str, str], batch: int, durability: str
     ) -> tuple[int, int, int, int]: ...
+    def close(self) -> None: ...
+
+@final
+class Fleet:
+    def __new__(
+        cls,
+        places: list[str],
+        router: _Path | None,
+        limits: tuple[int | None, int | None],
+        options: dict[str, Any],
+    ) -> Self: ...
+    @property
+    def paths(self) -> list[str]: ...
+    @property
+    def closed(self) -> bool: ...
+    def recall(self, asked: tuple[str | None, Any, int, int | None, str | None, int | None]) -> dict[str, Any]: ...
+    def tables(self, statement: str) -> tuple[list[tuple[str, Table]], list[tuple[str, str, str]]]: ...
+    def route(self, router: _Path, is_new: bool, parts: int | None) -> dict[str, Any]: ...
+    def entries(self) -> list[dict[str, Any]]: ...
     def close(self) -> None: ...
 
 @final

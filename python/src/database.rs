@@ -548,7 +548,7 @@ const KNOWN_OPTIONS: &str = "space, embedder, profile, page_size, read_only, sha
                              max_unsealed_vectors, max_live_segments, snapshot_max_age, write_timeout, \
                              background_threads";
 
-fn read_options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+pub(crate) fn read_options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
     let shared = match given.get_item("shared")? {
         Some(shared) => shared.is_truthy()?,
         None => false,

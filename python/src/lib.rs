@@ -15,7 +15,7 @@
 //! errors       engine errors as exceptions               proof      signing keys and proofs
 //! embedders    models for the engine
 //! roles        models in its other roles                agent     an agent's loop, cited recalls
-//! memory_tool  the file-like memory tool of agents
+//! memory_tool  the file-like memory tool of agents      fleet      many databases together
 //! knowledge    structuring, guidance, routes, findings  training  credit and information density
 //! ```
 //!
@@ -32,6 +32,7 @@ mod database;
 mod drafts;
 mod embedders;
 mod errors;
+mod fleet;
 mod interrupt;
 mod json;
 mod knowledge;
@@ -71,6 +72,8 @@ mod _native {
     use super::database::{Database, open, rebuild, salvage};
     #[pymodule_export]
     use super::embedders::EmbeddingModel;
+    #[pymodule_export]
+    use super::fleet::Fleet;
     #[pymodule_export]
     use super::knowledge::{
         answer_from, choose_mode, extract_pages, guidance, judge, learn, routed, structure, summarise, training,
