@@ -4,7 +4,7 @@
 //! it finds each quote in the text that it cites and compares the bytes. It works from a file, without a network, and
 //! says how many items were left out.
 
-use crate::story;
+use crate::rows::rows;
 use crate::views::{self, Query};
 use crate::{Error, Result, page};
 use base64::Engine as _;
@@ -56,9 +56,9 @@ pub fn export_stories(
 ) -> Result<u64> {
     let statement = format!("find items where {condition} order by item return item");
     let mut count = 0;
-    for row in story::rows(snapshot, &statement, Params::new())? {
+    for row in rows(snapshot, &statement, Params::new())? {
         if let Some(item) = row["item"].as_u64() {
-            write(story::story(snapshot, &format!("#{item}"))?.to_json())?;
+            write(snapshot.why(&format!("#{item}"))?.to_json())?;
             count += 1;
         }
     }
@@ -72,15 +72,15 @@ pub fn export_stories(
 pub fn export_html(snapshot: &Snapshot, options: &ExportOptions) -> Result<Exported> {
     let filter = options.condition.as_deref().map(|condition| format!(" where {condition}")).unwrap_or_default();
     let listed = format!("find items{filter} order by item desc limit {} return item", options.max_items.max(1));
-    let ids: Vec<ItemId> = story::rows(snapshot, &listed, Params::new())?
+    let ids: Vec<ItemId> = rows(snapshot, &listed, Params::new())?
         .iter()
         .filter_map(|row| row["item"].as_u64().and_then(|id| u32::try_from(id).ok()).map(ItemId))
         .collect();
     let mut items = Vec::with_capacity(ids.len());
     let mut edges = Vec::new();
     for id in &ids {
-        let mut item = story::item(snapshot, *id)?;
-        let mut cited = story::citations(snapshot, *id)?;
+        let mut item = snapshot.item_to_json(*id)?;
+        let mut cited = snapshot.citations_to_json(*id)?;
         if options.redact {
             redact(&mut item);
             cited.iter_mut().for_each(|cited| cited["text"] = Value::Null);
@@ -90,7 +90,7 @@ pub fn export_html(snapshot: &Snapshot, options: &ExportOptions) -> Result<Expor
         }
         items.push(item);
     }
-    for row in story::rows(snapshot, "find edges limit 1000000 return from, edge, to", Params::new())? {
+    for row in rows(snapshot, "find edges limit 1000000 return from, edge, to", Params::new())? {
         edges.push(json!([row["from"], row["edge"], row["to"]]));
     }
     edges.dedup();

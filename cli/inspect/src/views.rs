@@ -1,8 +1,7 @@
 //! The views of the page as JSON, each made from one snapshot by statements of the query language.
 
-use crate::difference::difference;
 use crate::lists::Lists;
-use crate::story::{self, rows};
+use crate::rows::rows;
 use crate::{Error, Result};
 use holotype::Snapshot;
 use holotype::answer::Output;
@@ -193,13 +192,13 @@ pub(crate) fn facets(snapshot: &Snapshot, query: &Query) -> Result<Value> {
 /// The story of an item.
 pub(crate) fn item(snapshot: &Snapshot, key: &str, query: &Query) -> Result<Value> {
     let snapshot = at(snapshot, query)?;
-    let mut story = story::story(&snapshot, key)?.to_json().clone();
+    let mut story = snapshot.why(key)?.to_json().clone();
     // The texts of direct sources, in which the page shows the cited spans.
     let mut targets = serde_json::Map::new();
     for cited in story["citations"].as_array().into_iter().flatten() {
         let Some(target) = cited["target"].as_str().filter(|target| !targets.contains_key(*target)) else { continue };
         if let Ok(id) = snapshot.item_named(target) {
-            targets.insert(target.to_owned(), story::item(&snapshot, id)?);
+            targets.insert(target.to_owned(), snapshot.item_to_json(id)?);
         }
     }
     story["targets"] = Value::Object(targets);
@@ -210,7 +209,7 @@ pub(crate) fn item(snapshot: &Snapshot, key: &str, query: &Query) -> Result<Valu
 pub(crate) fn diff(snapshot: &Snapshot, query: &Query) -> Result<Value> {
     let to = query.number("to")?.unwrap_or(snapshot.commit());
     let from = query.number("from")?.unwrap_or(to.saturating_sub(1));
-    Ok(difference(snapshot, from, to)?.to_json().clone())
+    Ok(snapshot.diff(from, to)?.to_json().clone())
 }
 
 /// Events after a commit, oldest first.

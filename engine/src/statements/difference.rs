@@ -3,8 +3,11 @@
 //! Standing is status, support, activity, utility and the item that contradicts it. The items of the earlier commit are
 //! compared one by one, so the cost is that of their number.
 
-use crate::Result;
-use holotype::{ItemAttributes, ItemId, Snapshot};
+use crate::read::item_attributes::ItemAttributes;
+use crate::read::snapshot::Snapshot;
+use crate::statements::story::rows;
+use crate::{ItemId, Result};
+use holotype_query::{ParamValue, Params};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -13,55 +16,57 @@ const MAX_LISTED: usize = 1_000;
 /// The columns of events.
 const EVENTS: &str = "find events where commit > $from and commit <= $to limit 1000";
 
-/// The changes between two commits.
+/// The changes between two commits ([`Snapshot::diff`]).
 #[derive(Debug, Clone)]
 pub struct Difference {
     value: Value,
 }
 
-/// The difference between commit `from` and commit `to`, both as they were then.
-///
-/// # Errors
-/// [`Error::Database`](crate::Error::Database) for a commit that does not exist or is older than the kept history.
-pub fn difference(snapshot: &Snapshot, from: u64, to: u64) -> Result<Difference> {
-    let (from, to) = (from.min(to), from.max(to));
-    let (before, after) = (snapshot.as_of(from)?, snapshot.as_of(to)?);
-    let mut changed = Vec::new();
-    let mut more = 0_u64;
-    for id in (0..before.len()).map(ItemId) {
-        let (old, new) = (before.attributes(id)?, after.attributes(id)?);
-        let changes = standing(&after, &old, &new)?;
-        if changes.is_empty() {
-            continue;
+impl Snapshot {
+    /// The difference between commit `from` and commit `to`, both as they were then.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a commit that does not exist or is older than the kept history.
+    pub fn diff(&self, from: u64, to: u64) -> Result<Difference> {
+        let (from, to) = (from.min(to), from.max(to));
+        let (before, after) = (self.as_of(from)?, self.as_of(to)?);
+        let mut changed = Vec::new();
+        let mut more = 0_u64;
+        for id in (0..before.len()).map(ItemId) {
+            let (old, new) = (before.attributes(id)?, after.attributes(id)?);
+            let changes = standing(&after, &old, &new)?;
+            if changes.is_empty() {
+                continue;
+            }
+            if changed.len() >= MAX_LISTED {
+                more += 1;
+                continue;
+            }
+            changed.push(json!({
+                "key": after.key_of(id)?, "kind": new.kind.to_string(), "text": after.item(id)?.content.text(),
+                "changes": changes,
+            }));
         }
-        if changed.len() >= MAX_LISTED {
-            more += 1;
-            continue;
+        let mut added = Vec::new();
+        let count = after.len() - before.len();
+        for id in (before.len()..after.len()).map(ItemId).take(MAX_LISTED) {
+            let of = after.attributes(id)?;
+            added.push(json!({
+                "key": after.key_of(id)?, "kind": of.kind.to_string(), "status": of.status.map(|status| status.to_string()),
+                "text": after.item(id)?.content.text(),
+            }));
         }
-        changed.push(json!({
-            "key": after.key_of(id)?, "kind": new.kind.to_string(), "text": after.item(id)?.content.text(),
-            "changes": changes,
-        }));
+        let params = Params::from([
+            ("from".to_owned(), ParamValue::Int(i64::try_from(from).unwrap_or(i64::MAX))),
+            ("to".to_owned(), ParamValue::Int(i64::try_from(to).unwrap_or(i64::MAX))),
+        ]);
+        let events = rows(&after, EVENTS, params)?;
+        let value = json!({
+            "from": from, "to": to, "added": added, "added_count": count, "changed": changed,
+            "changed_count": changed.len() as u64 + more, "events": events,
+        });
+        Ok(Difference { value })
     }
-    let mut added = Vec::new();
-    let count = after.len() - before.len();
-    for id in (before.len()..after.len()).map(ItemId).take(MAX_LISTED) {
-        let of = after.attributes(id)?;
-        added.push(json!({
-            "key": after.key_of(id)?, "kind": of.kind.to_string(), "status": of.status.map(|status| status.to_string()),
-            "text": after.item(id)?.content.text(),
-        }));
-    }
-    let params = holotype::query::Params::from([
-        ("from".to_owned(), holotype::query::ParamValue::Int(i64::try_from(from).unwrap_or(i64::MAX))),
-        ("to".to_owned(), holotype::query::ParamValue::Int(i64::try_from(to).unwrap_or(i64::MAX))),
-    ]);
-    let events = crate::story::rows(&after, EVENTS, params)?;
-    let value = json!({
-        "from": from, "to": to, "added": added, "added_count": count, "changed": changed,
-        "changed_count": changed.len() as u64 + more, "events": events,
-    });
-    Ok(Difference { value })
 }
 
 /// The attributes of its standing in which an item differs: name, before, after.
