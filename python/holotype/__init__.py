@@ -25,6 +25,7 @@ from ._database import Database, create, open, open_or_create, rebuild, salvage
 from ._embedding import Embedder, HashingEmbedder, ModelEmbedder, minilm
 from ._native import Answer, Citation, Item, Line, Row, Table
 from ._snapshot import Snapshot
+from ._story import Difference, Story
 from ._transaction import Transaction
 from ._values import Change, Commit, EmbedReport, Fault, Head, ImportReport, Pointer, ReembedReport, Space, VerifyReport
 from .errors import Error, InputError, LimitError, OpenError, QueryError, StorageError, Timeout
@@ -37,6 +38,7 @@ __all__ = [
     "Citation",
     "Commit",
     "Database",
+    "Difference",
     "EmbedReport",
     "Embedder",
     "Error",
@@ -58,6 +60,7 @@ __all__ = [
     "SigningKey",
     "Snapshot",
     "Space",
+    "Story",
     "StorageError",
     "Table",
     "Timeout",
