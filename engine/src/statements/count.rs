@@ -5,9 +5,11 @@ use crate::Result;
 use crate::model::item::ItemId;
 use crate::read::answer::Table;
 use crate::read::cell::{Cell, Cells, named};
+use crate::read::filter::Filter;
 use crate::read::item_view::ItemView;
 use crate::read::snapshot::Snapshot;
 use crate::state::reader_position::ReaderPosition;
+use holotype_index::bitmap::Bits;
 use holotype_query::plan::{Bucket, Count, Interval, Measure, Thing};
 use holotype_query::{MeasureKind, Name, Noun};
 use std::cmp::Ordering;
@@ -73,6 +75,10 @@ pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
             let found = items(snapshot, &reader_position, noun, &count.listing, None)?;
             if buckets.is_empty() && count.measures.is_empty() {
                 groups.insert(GroupKey(Vec::new()), Group { count: found.count(), measured: Vec::new() });
+            } else if let Some(parts) = parts(&Filter::new(snapshot, &reader_position), count)? {
+                snapshot.tick()?;
+                let found: Bits = found.into_bits();
+                divide(found, &parts, &mut Vec::new(), &mut groups);
             } else {
                 add_items(snapshot, &reader_position, found.iter(), count, buckets, &mut groups)?;
             }
@@ -90,6 +96,36 @@ pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
         );
     }
     Ok(to_table(count, buckets, groups))
+}
+
+/// For each attribute of the groups, the items that have each of its values; `None` if an attribute has many, or if
+/// something is measured, so that items are to be read one by one.
+fn parts(filter: &Filter<'_>, count: &Count) -> Result<Option<Vec<Vec<(Cell, Bits)>>>> {
+    if !count.measures.is_empty() || count.group.iter().any(|bucket| bucket.every.is_some()) {
+        return Ok(None);
+    }
+    count.group.iter().map(|bucket| filter.groups(&bucket.name)).collect()
+}
+
+/// Divides items by the values of the first attribute, each part by those of the next one, and counts the last parts.
+fn divide(found: Bits, parts: &[Vec<(Cell, Bits)>], key: &mut Vec<Option<Cell>>, groups: &mut Groups) {
+    if found.is_empty() {
+        return;
+    }
+    let Some((values, rest)) = parts.split_first() else {
+        groups.insert(GroupKey(key.clone()), Group { count: found.count(), measured: Vec::new() });
+        return;
+    };
+    let mut absent = found.clone();
+    for (value, having) in values {
+        absent = absent.and_not(having);
+        key.push(Some(value.clone()));
+        divide(found.and(having), rest, key, groups);
+        key.pop();
+    }
+    key.push(None);
+    divide(absent, rest, key, groups);
+    key.pop();
 }
 
 fn add_items(

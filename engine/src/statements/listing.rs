@@ -53,6 +53,14 @@ impl ListedItems {
         }
     }
 
+    /// The items as a set.
+    pub(super) fn into_bits(self) -> Bits {
+        match self {
+            ListedItems::Few(ids) => ids.iter().map(|(id, _)| id.0).collect(),
+            ListedItems::Many(ids) => ids,
+        }
+    }
+
     /// The items in ascending order.
     pub(super) fn iter(&self) -> Box<dyn Iterator<Item = ItemId> + '_> {
         match self {
