@@ -13,8 +13,11 @@
 //! 2. Nothing is answered without the cookie of this run, or for another Host or Origin (`guard`).
 //! 3. Text of the memory reaches the page as data; the page never parses it as HTML.
 
+mod change;
 mod export;
+mod funnel;
 mod guard;
+mod health;
 mod lists;
 mod page;
 mod rows;

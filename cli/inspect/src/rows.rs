@@ -13,3 +13,8 @@ pub(crate) fn rows(snapshot: &Snapshot, statement: &str, params: Params) -> Resu
         _ => Err(Error::Invalid(format!("{statement}: expected a table"))),
     }
 }
+
+/// The rows of a statement without parameters.
+pub(crate) fn table(snapshot: &Snapshot, statement: &str) -> Result<Vec<Value>> {
+    rows(snapshot, statement, Params::new())
+}

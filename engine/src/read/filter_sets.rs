@@ -10,6 +10,10 @@ use holotype_index::bitmap::Bits;
 use holotype_query::plan::Scope;
 use holotype_query::{AttributeId, Name, Noun};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// Intervals that are selected one after another before items are read one by one.
+const MAX_INTERVALS: usize = 1_000;
 
 impl Filter<'_> {
     /// The items whose primary episode this is.
@@ -58,6 +62,29 @@ impl Filter<'_> {
             groups.extend(self.by_name(name, &|cell| *cell == value)?.map(|found| (value.clone(), found)));
         }
         Ok(Some(groups))
+    }
+
+    /// The intervals of a width in which times lie, by `floor`, with the items of each; `None` if there are many.
+    pub(crate) fn time_groups(&self, floor: impl Fn(i64) -> i64, width: u64) -> Result<Option<Vec<(Cell, Bits)>>> {
+        let starts: RefCell<BTreeSet<i64>> = RefCell::new(BTreeSet::new());
+        let last = std::cell::Cell::new(None);
+        self.select(Column::Time, &|time| {
+            let start = floor(time as i64);
+            if last.replace(Some(start)) != Some(start) {
+                starts.borrow_mut().insert(start);
+            }
+            false
+        })?;
+        let starts = starts.into_inner();
+        if starts.len() > MAX_INTERVALS {
+            return Ok(None);
+        }
+        let width = i64::try_from(width.max(1)).unwrap_or(i64::MAX);
+        let group = |start: i64| {
+            let within = ValueTest::Range(start, start.saturating_add(width - 1));
+            Ok((Cell::Time(start), self.select_values(Column::Time, within)?))
+        };
+        starts.into_iter().map(group).collect::<Result<Vec<_>>>().map(Some)
     }
 
     /// The items in scope.

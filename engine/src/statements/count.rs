@@ -11,7 +11,7 @@ use crate::read::snapshot::Snapshot;
 use crate::state::reader_position::ReaderPosition;
 use holotype_index::bitmap::Bits;
 use holotype_query::plan::{Bucket, Count, Interval, Measure, Thing};
-use holotype_query::{MeasureKind, Name, Noun};
+use holotype_query::{AttributeId, MeasureKind, Name, Noun};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -101,10 +101,17 @@ pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
 /// For each attribute of the groups, the items that have each of its values; `None` if an attribute has many, or if
 /// something is measured, so that items are to be read one by one.
 fn parts(filter: &Filter<'_>, count: &Count) -> Result<Option<Vec<Vec<(Cell, Bits)>>>> {
-    if !count.measures.is_empty() || count.group.iter().any(|bucket| bucket.every.is_some()) {
+    if !count.measures.is_empty() {
         return Ok(None);
     }
-    count.group.iter().map(|bucket| filter.groups(&bucket.name)).collect()
+    let part = |bucket: &Bucket| match (&bucket.every, bucket.name.attribute()) {
+        (None, _) => filter.groups(&bucket.name),
+        (Some(Interval::Clock(width)), Some(AttributeId::Time)) => {
+            filter.time_groups(|time| floor(time, width.micros()), width.micros())
+        }
+        _ => Ok(None),
+    };
+    count.group.iter().map(part).collect()
 }
 
 /// Divides items by the values of the first attribute, each part by those of the next one, and counts the last parts.
@@ -163,13 +170,15 @@ fn add(groups: &mut Groups, by: Vec<Option<Cell>>, cells: Vec<Option<Cell>>) {
     }
 }
 
+/// The start of the interval of a width that contains a value.
+fn floor(value: i64, width: u64) -> i64 {
+    let width = i64::try_from(width.max(1)).unwrap_or(i64::MAX);
+    value.div_euclid(width).saturating_mul(width)
+}
+
 /// The start of the bucket that contains a value.
 fn bucketed(cell: Option<Cell>, bucket: &Bucket) -> Option<Cell> {
     let Some(every) = &bucket.every else { return cell };
-    let floor = |value: i64, width: u64| {
-        let width = i64::try_from(width.max(1)).unwrap_or(i64::MAX);
-        value.div_euclid(width).saturating_mul(width)
-    };
     match (every, cell?) {
         (Interval::Clock(width), Cell::Time(at)) => Some(Cell::Time(floor(at, width.micros()))),
         (Interval::Clock(width), Cell::Duration(at)) => Some(Cell::Duration(floor(at, width.micros()))),

@@ -38,6 +38,9 @@ fn write(database: &Holotype, random: &mut Random, from: u64) {
     for number in from..from + 60 {
         let episode = format!("e{}", random.below(4));
         let mut trace = NewTrace::turn(episode, format!("turn {number}")).key(format!("t{number}"));
+        if random.below(5) > 0 {
+            trace = trace.time(random.below(400_000_000_000) as i64 - 100_000_000_000);
+        }
         if random.below(2) == 0 {
             trace = trace.status(Status::Success);
         }
@@ -85,6 +88,25 @@ fn sets_count_what_a_look_at_each_item_counts() {
             let (filter, by) = (*random.one(&filters), by.join(", "));
             let expected = counted_one_by_one(&snapshot, filter, &by);
             assert_eq!(counted_as_groups(&snapshot, filter, &by), expected, "count items {filter} by {by}");
+        }
+        for every in ["1h", "1d", "90s"] {
+            let times = table(&snapshot, "find items return time").rows;
+            let mut expected: BTreeMap<String, i64> = BTreeMap::new();
+            for row in times {
+                let width = match every {
+                    "1h" => 3_600_000_000,
+                    "1d" => 86_400_000_000,
+                    _ => 90_000_000,
+                };
+                let start = match &row[0] {
+                    Some(holotype::cell::Cell::Time(time)) => {
+                        Some(holotype::cell::Cell::Time(time.div_euclid(width) * width))
+                    }
+                    _ => None,
+                };
+                *expected.entry(format!("{:?}", [start])).or_insert(0) += 1;
+            }
+            assert_eq!(counted_as_groups(&snapshot, "", &format!("time every {every}")), expected);
         }
         for (filter, scope) in
             [("episode = 'e1'", "in episode 'e1'"), ("episode in ('e1', 'e3')", "in episode 'e1', 'e3'")]
