@@ -24,7 +24,7 @@ mod rows;
 mod server;
 mod views;
 
-pub use export::{ExportOptions, Exported, export_html, export_stories};
+pub use export::{ExportOptions, Exported, Items, export_html, export_stories};
 pub use server::{Inspector, Running};
 
 /// A failure of the inspector.

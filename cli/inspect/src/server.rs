@@ -7,6 +7,7 @@
 //! | `/api/overview`, `/api/items`, `/api/facets`, `/api/why/KEY` | the views (`views`) |
 //! | `/api/diff`, `/api/events`, `/api/health`, `/api/receipts` | more of them |
 //! | `POST /api/recall`, `POST /api/why` | a recall with its steps; why an item is in its answer or not |
+//! | `/api/rights` | whether the page may change the memory |
 //! | `POST /api/replay` | the answer of a receipt, found again |
 //! | `POST /api/change`, `POST /api/receipt` | a mark or a retraction; a recall with a receipt: both where changes are allowed |
 //!
@@ -117,7 +118,8 @@ impl Inspector {
 
 fn router(state: Arc<Shared>) -> Router {
     let api = Router::new()
-        .route("/api/overview", get(overview))
+        .route("/api/overview", get(|shared, uri| read(shared, uri, views::overview)))
+        .route("/api/rights", get(rights))
         .route("/api/items", get(items))
         .route("/api/facets", get(|shared, uri| read(shared, uri, views::facets)))
         .route("/api/why/{key}", get(why))
@@ -183,14 +185,8 @@ async fn items(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
     .await
 }
 
-async fn overview(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
-    let can_write = shared.can_write;
-    on_snapshot(shared, move |snapshot| {
-        let mut view = views::overview(&snapshot, &Query::new(uri.query().unwrap_or_default()))?;
-        view["can_write"] = json!(can_write);
-        Ok(view)
-    })
-    .await
+async fn rights(State(shared): State<Arc<Shared>>) -> Response {
+    json_of(StatusCode::OK, &json!({ "can_write": shared.can_write }))
 }
 
 async fn checked(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {

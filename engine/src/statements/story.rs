@@ -119,6 +119,9 @@ impl Snapshot {
         set("commit", json!(of.commit));
         set("position", json!(of.lsn));
         set("has_vector", json!(of.has_vector));
+        if !item.content.labels().is_empty() {
+            set("labels", json!(item.content.labels()));
+        }
         if let Some(conflict) = of.conflict {
             set("conflict", json!(self.key_of(conflict)?));
         }

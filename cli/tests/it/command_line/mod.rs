@@ -12,6 +12,7 @@ mod density;
 mod embedding;
 mod graph;
 mod importers;
+mod inspector;
 mod interchange;
 mod judge;
 mod knowledge;
