@@ -15,6 +15,9 @@ use std::collections::BTreeSet;
 /// Intervals that are selected one after another before items are read one by one.
 const MAX_INTERVALS: usize = 1_000;
 
+/// The values of an attribute, with the items that have each.
+pub(crate) type Groups = Vec<(Cell, Bits)>;
+
 impl Filter<'_> {
     /// The items whose primary episode this is.
     pub(super) fn of_episode(&self, number: u32) -> Result<Bits> {
@@ -44,7 +47,7 @@ impl Filter<'_> {
 
     /// The values that an attribute with few of them has in the database, with the items that have each; `None` for
     /// any other attribute.
-    pub(crate) fn groups(&self, name: &Name) -> Result<Option<Vec<(Cell, Bits)>>> {
+    pub(crate) fn groups(&self, name: &Name) -> Result<Option<Groups>> {
         if !name.attribute().is_some_and(has_few_values) {
             return Ok(None);
         }
@@ -65,7 +68,7 @@ impl Filter<'_> {
     }
 
     /// The intervals of a width in which times lie, by `floor`, with the items of each; `None` if there are many.
-    pub(crate) fn time_groups(&self, floor: impl Fn(i64) -> i64, width: u64) -> Result<Option<Vec<(Cell, Bits)>>> {
+    pub(crate) fn time_groups(&self, floor: impl Fn(i64) -> i64, width: u64) -> Result<Option<Groups>> {
         let starts: RefCell<BTreeSet<i64>> = RefCell::new(BTreeSet::new());
         let last = std::cell::Cell::new(None);
         self.select(Column::Time, &|time| {

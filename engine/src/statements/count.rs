@@ -6,6 +6,7 @@ use crate::model::item::ItemId;
 use crate::read::answer::Table;
 use crate::read::cell::{Cell, Cells, named};
 use crate::read::filter::Filter;
+use crate::read::filter_sets::Groups as Parts;
 use crate::read::item_view::ItemView;
 use crate::read::snapshot::Snapshot;
 use crate::state::reader_position::ReaderPosition;
@@ -100,7 +101,7 @@ pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
 
 /// For each attribute of the groups, the items that have each of its values; `None` if an attribute has many, or if
 /// something is measured, so that items are to be read one by one.
-fn parts(filter: &Filter<'_>, count: &Count) -> Result<Option<Vec<Vec<(Cell, Bits)>>>> {
+fn parts(filter: &Filter<'_>, count: &Count) -> Result<Option<Vec<Parts>>> {
     if !count.measures.is_empty() {
         return Ok(None);
     }
@@ -115,7 +116,7 @@ fn parts(filter: &Filter<'_>, count: &Count) -> Result<Option<Vec<Vec<(Cell, Bit
 }
 
 /// Divides items by the values of the first attribute, each part by those of the next one, and counts the last parts.
-fn divide(found: Bits, parts: &[Vec<(Cell, Bits)>], key: &mut Vec<Option<Cell>>, groups: &mut Groups) {
+fn divide(found: Bits, parts: &[Parts], key: &mut Vec<Option<Cell>>, groups: &mut Groups) {
     if found.is_empty() {
         return;
     }

@@ -3,12 +3,15 @@
 //! Standing is status, support, activity, utility and the item that contradicts it. The items of the earlier commit are
 //! compared one by one, so the cost is that of their number.
 
-use crate::read::item_attributes::ItemAttributes;
+use crate::model::item::Attributes;
 use crate::read::snapshot::Snapshot;
+use crate::state::conflicts::Conflicts;
+use crate::state::reader_position::ReaderPosition;
 use crate::statements::story::rows;
 use crate::{ItemId, Result};
 use holotype_query::{ParamValue, Params};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// Items of a difference that are listed, at most.
@@ -32,18 +35,14 @@ impl Snapshot {
         let (before, after) = (self.as_of(from)?, self.as_of(to)?);
         let mut changed = Vec::new();
         let mut more = 0_u64;
-        for id in (0..before.len()).map(ItemId) {
-            let (old, new) = (before.attributes(id)?, after.attributes(id)?);
-            let changes = standing(&after, &old, &new)?;
-            if changes.is_empty() {
-                continue;
-            }
+        for (id, changes) in changes(&before, &after)? {
             if changed.len() >= MAX_LISTED {
                 more += 1;
                 continue;
             }
+            let kind = after.state.attributes.kind(id)?;
             changed.push(json!({
-                "key": after.key_of(id)?, "kind": new.kind.to_string(), "text": after.item(id)?.content.text(),
+                "key": after.key_of(id)?, "kind": kind.to_string(), "text": after.item(id)?.content.text(),
                 "changes": changes,
             }));
         }
@@ -69,25 +68,50 @@ impl Snapshot {
     }
 }
 
+/// The items of the earlier view whose standing differs in the later one, with their changes.
+///
+/// Who contradicts an item is decided name by name, so it is asked of items with claims only.
+fn changes(before: &Snapshot, after: &Snapshot) -> Result<Vec<(ItemId, Vec<Value>)>> {
+    let everything = ReaderPosition::default();
+    let (earlier, later) = (Conflicts::new(&before.state, &everything), Conflicts::new(&after.state, &everything));
+    let claiming: HashSet<ItemId> = after.state.items_with_claims()?.into_iter().collect();
+    let key = |id: Option<ItemId>| Ok::<Value, crate::Error>(json!(id.map(|id| after.key_of(id)).transpose()?));
+    let mut found = Vec::new();
+    for id in (0..before.len()).map(ItemId) {
+        after.tick()?;
+        let mut changes = standing(&before.state.attributes(id)?, &after.state.attributes(id)?);
+        if claiming.contains(&id) {
+            let (old, new) = (earlier.leader_over(id)?, later.leader_over(id)?);
+            if old != new {
+                changes.push(change("contradicted by", &key(old)?, &key(new)?));
+            }
+        }
+        if !changes.is_empty() {
+            found.push((id, changes));
+        }
+    }
+    Ok(found)
+}
+
+fn change(attribute: &str, old: &Value, new: &Value) -> Value {
+    json!({"attribute": attribute, "from": old, "to": new})
+}
+
 /// The attributes of its standing in which an item differs: name, before, after.
-fn standing(after: &Snapshot, old: &ItemAttributes, new: &ItemAttributes) -> Result<Vec<Value>> {
+fn standing(old: &Attributes, new: &Attributes) -> Vec<Value> {
     let mut changes = Vec::new();
-    let mut compare = |name: &str, old: Value, new: Value| {
-        if old != new {
-            changes.push(json!({"attribute": name, "from": old, "to": new}));
+    let mut compare = |name: &str, differs: bool, value: &dyn Fn(&Attributes) -> Value| {
+        if differs {
+            changes.push(change(name, &value(old), &value(new)));
         }
     };
-    let status = |of: &ItemAttributes| json!(of.status.map(|status| status.to_string()));
-    compare("status", status(old), status(new));
-    compare("support", json!(old.support.to_string()), json!(new.support.to_string()));
-    compare("active", json!(old.active), json!(new.active));
-    compare("redacted", json!(old.redacted), json!(new.redacted));
-    compare("utility", json!(old.utility), json!(new.utility));
-    compare("credit", json!(old.credit), json!(new.credit));
-    let conflict =
-        |of: &ItemAttributes| Ok::<Value, crate::Error>(json!(of.conflict.map(|id| after.key_of(id)).transpose()?));
-    compare("contradicted by", conflict(old)?, conflict(new)?);
-    Ok(changes)
+    compare("status", old.status != new.status, &|of| json!(of.status.map(|status| status.to_string())));
+    compare("support", old.support != new.support, &|of| json!(of.support.to_string()));
+    compare("active", old.active != new.active, &|of| json!(of.active));
+    compare("redacted", old.redacted != new.redacted, &|of| json!(of.redacted));
+    compare("utility", old.utility != new.utility, &|of| json!(of.utility));
+    compare("credit", old.credit != new.credit, &|of| json!(of.credit));
+    changes
 }
 
 impl Difference {
