@@ -54,7 +54,8 @@ fn quotes(snapshot: &Snapshot) -> Result<Value> {
             match cited.verdict {
                 Verdict::Ok => holding += 1,
                 verdict if dangling.len() < MAX_DANGLING => dangling.push(json!({
-                    "key": snapshot.key_of(id)?, "item": cited.target, "field": cited.field, "verdict": verdict.to_string(),
+                    "key": snapshot.key_of(id)?, "item": cited.target, "field": cited.field,
+                    "verdict": verdict.to_string(),
                 })),
                 _ => {}
             }

@@ -9,7 +9,7 @@
 //! | `POST /api/recall`, `POST /api/why` | a recall with its steps; why an item is in its answer or not |
 //! | `/api/rights` | whether the page may change the memory |
 //! | `POST /api/replay` | the answer of a receipt, found again |
-//! | `POST /api/change`, `POST /api/receipt` | a mark or a retraction; a recall with a receipt: both where changes are allowed |
+//! | `POST /api/change`, `POST /api/receipt` | a mark or a retraction; a recall with a receipt; where allowed |
 //!
 //! Each request reads a snapshot of the newest commit on a thread that may block; the network has one thread.
 

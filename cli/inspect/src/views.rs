@@ -277,9 +277,10 @@ pub(crate) fn replay(snapshot: &Snapshot, value: &Value) -> Result<Value> {
     let receipt = value["receipt"].as_str().unwrap_or_default();
     let params = Params::from([("r".to_owned(), ParamValue::Text(receipt.to_owned()))]);
     match snapshot.query("replay $r", &params)?.pop() {
-        Some(Output::Answer(answer)) => Ok(
-            json!({ "statement": format!("replay {receipt}"), "answer": answer.to_json(None), "funnel": [], "steps": [] }),
-        ),
+        Some(Output::Answer(answer)) => {
+            let (statement, answer) = (format!("replay {receipt}"), answer.to_json(None));
+            Ok(json!({ "statement": statement, "answer": answer, "funnel": [], "steps": [] }))
+        }
         _ => Err(Error::Invalid("expected an answer".to_owned())),
     }
 }

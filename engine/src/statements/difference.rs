@@ -51,8 +51,8 @@ impl Snapshot {
         for id in (before.len()..after.len()).map(ItemId).take(MAX_LISTED) {
             let of = after.attributes(id)?;
             added.push(json!({
-                "key": after.key_of(id)?, "kind": of.kind.to_string(), "status": of.status.map(|status| status.to_string()),
-                "text": after.item(id)?.content.text(),
+                "key": after.key_of(id)?, "kind": of.kind.to_string(),
+                "status": of.status.map(|status| status.to_string()), "text": after.item(id)?.content.text(),
             }));
         }
         let params = Params::from([

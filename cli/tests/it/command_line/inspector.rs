@@ -38,14 +38,13 @@ impl Inspector {
 
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            self.address,
-            self.cookie,
-            body.len()
-        )
-        .unwrap();
+        let (host, cookie, len) = (&self.address, &self.cookie, body.len());
+        let lines = [
+            format!("{method} {path} HTTP/1.1"),
+            format!("Host: {host}\r\nCookie: {cookie}\r\nContent-Length: {len}"),
+            format!("Connection: close\r\n\r\n{body}"),
+        ];
+        stream.write_all(lines.join("\r\n").as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -122,7 +121,8 @@ fn a_redacted_file_has_lengths_for_texts() {
 #[test]
 fn the_views_answer_over_http() {
     let place = Place::with_trip();
-    let labelled = "record turn 'a window seat' in episode 'trip-43' with key = 't4', labels = 'user:7', time = '2026-01-09T08:00:00Z'";
+    let with = "key = 't4', labels = 'user:7', time = '2026-01-09T08:00:00Z'";
+    let labelled = &format!("record turn 'a window seat' in episode 'trip-43' with {with}");
     place.run(&["query", "memory.holo", labelled]).ok();
     let inspector = Inspector::start(&place, &[]);
     let story = inspector.get("/api/why/r1");
