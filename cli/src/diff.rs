@@ -2,10 +2,8 @@
 
 use crate::database;
 use crate::failure::{Failure, Status};
-use crate::inspect::failed;
 use crate::render::text::printable;
 use crate::render::{self, Format};
-use holotype_inspect::difference;
 use std::io;
 use std::path::PathBuf;
 
@@ -22,7 +20,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_read(&args.db)?;
     let snapshot = database.snapshot();
-    let found = difference(&snapshot, args.from, args.to.unwrap_or(snapshot.commit())).map_err(failed)?;
+    let found = snapshot.diff(args.from, args.to.unwrap_or(snapshot.commit()))?;
     let text = found.to_text().lines().map(printable).collect::<Vec<_>>().join("\n");
     render::write_fact(&mut io::stdout().lock(), found.to_json(), &text, format)?;
     Ok(database::status_of_reading(&database))

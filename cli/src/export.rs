@@ -10,11 +10,12 @@ use crate::database;
 use crate::failure::{Failure, Problem, Status};
 use crate::inspect::failed as inspect_failed;
 use crate::render::Format;
+use crate::signing;
 use holotype::credit::CreditOptions;
 use holotype::interchange::{self, ExportReport};
 use holotype::plural::counted;
 use holotype::{Error, Snapshot};
-use holotype_inspect::{ExportOptions, export_html, export_stories};
+use holotype_inspect::{ExportOptions, Items, export_html, export_stories};
 use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -52,12 +53,24 @@ pub(crate) struct Args {
     /// Export the state as of this commit, or as of a time such as 2026-03-05T12:00:00Z
     #[arg(long, value_name = "COMMIT|TIME", conflicts_with_all = ["history", "training"])]
     as_of: Option<String>,
+    /// With --html: this item, what it rests on, and what would fall with it
+    #[arg(long, value_name = "KEY", requires = "html", conflicts_with = "condition")]
+    scope: Option<String>,
+    /// With --html: the rows of a statement that reads, such as "recall 'the fare to Lisbon'", and what they rest on
+    #[arg(long, value_name = "STATEMENT", requires = "html", conflicts_with_all = ["condition", "scope"])]
+    query: Option<String>,
+    /// With --html: what was written after this commit or time
+    #[arg(long, value_name = "COMMIT|TIME", requires = "html", conflicts_with_all = ["condition", "scope", "query"])]
+    since: Option<String>,
     /// With --html: items, at most; the newest
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, requires = "html")]
     max_items: u32,
     /// With --html: replace texts by their lengths
     #[arg(long, requires = "html")]
     redact: bool,
+    /// With --html: do not pack the data, for browsers that cannot unpack them
+    #[arg(long, requires = "html")]
+    plain: bool,
 }
 
 /// Formats of other programs.
@@ -82,10 +95,10 @@ enum Training {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_read(&args.db)?;
-    let snapshot = match args.as_of.as_deref().map(|as_of| (as_of, as_of.parse())) {
-        None => database.snapshot(),
-        Some((_, Ok(commit))) => database.snapshot().as_of(commit)?,
-        Some((time, Err(_))) => database.snapshot().as_of_time(holotype::time::parse(time)?)?,
+    let newest = database.snapshot();
+    let snapshot = match &args.as_of {
+        None => newest,
+        Some(as_of) => past(&newest, as_of)?,
     };
     if let Some(out) = &args.html {
         write_page(&snapshot, out, args)?;
@@ -107,15 +120,32 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     Ok(database::status_of_reading(&database))
 }
 
+/// The state as of a commit or a time.
+fn past(newest: &Snapshot, as_of: &str) -> Result<Snapshot, Failure> {
+    Ok(match as_of.parse() {
+        Ok(commit) => newest.as_of(commit)?,
+        Err(_) => newest.as_of_time(holotype::time::parse(as_of)?)?,
+    })
+}
+
 /// Writes the page of a memory to a file of its own.
 fn write_page(snapshot: &Snapshot, out: &Path, args: &Args) -> Result<(), Failure> {
-    let options = ExportOptions { condition: args.condition.clone(), max_items: args.max_items, redact: args.redact };
+    let items = match (&args.condition, &args.scope, &args.query, &args.since) {
+        (Some(condition), ..) => Items::Where(condition.clone()),
+        (_, Some(key), ..) => Items::Around(key.clone()),
+        (_, _, Some(statement), _) => Items::Found(statement.clone()),
+        (_, _, _, Some(since)) => Items::Since(past(snapshot, since)?.commit()),
+        _ => Items::All,
+    };
+    let note = signing::key(&args.db, None, &snapshot.origin()).and_then(|key| Ok(snapshot.signed_checkpoint(&key)?));
+    if note.is_err() {
+        database::note("the file has no signed head: there is no key beside the database, and none could be made");
+    }
+    let note = note.ok();
+    let (max_items, redact, plain) = (args.max_items, args.redact, args.plain);
+    let options = ExportOptions { items, max_items, redact, plain, note };
     let page = export_html(snapshot, &options).map_err(inspect_failed)?;
-    let temporary = out.with_extension("html.part");
-    fs::write(&temporary, &page.html).and_then(|()| fs::rename(&temporary, out)).map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        Failure::from(error)
-    })?;
+    replace(out, args.overwrite, |file| Ok(file.write_all(page.html.as_bytes())?))?;
     let left_out = if page.left_out > 0 { format!(", {} left out", page.left_out) } else { String::new() };
     let _ = writeln!(io::stderr(), "{}{left_out} in {}", counted(page.items, "items"), out.display());
     Ok(())
@@ -180,15 +210,21 @@ fn write_file(snapshot: &Snapshot, file: &Path, args: &Args) -> Result<ExportRep
         let out = File::options().write(true).open(file).map_err(failed("write"))?;
         return write(snapshot, out, args, failed("write"));
     }
-    if !args.overwrite && fs::symlink_metadata(file).is_ok() {
+    replace(file, args.overwrite, |out| write(snapshot, &*out, args, failed("write")))
+}
+
+/// Writes a file that appears whole or not at all; one that exists is replaced only where `overwrite` says so.
+fn replace<T>(file: &Path, overwrite: bool, write: impl FnOnce(&mut File) -> Result<T, Failure>) -> Result<T, Failure> {
+    let failed = |action| move |error: io::Error| Failure::from(Problem::io(file, action, &error));
+    if !overwrite && fs::symlink_metadata(file).is_ok() {
         let problem = Problem::new(Status::Wrong, "exists", format!("{}: the file exists", file.display()));
         return Err(problem.hint("name another file, or pass --overwrite to replace it").into());
     }
     let mut name = file.as_os_str().to_owned();
     name.push(".partial");
     let partial = PathBuf::from(name);
-    let out = File::create(&partial).map_err(failed("write"))?;
-    let written = write(snapshot, &out, args, failed("write")).and_then(|report| {
+    let mut out = File::create(&partial).map_err(failed("write"))?;
+    let written = write(&mut out).and_then(|report| {
         out.sync_all().map_err(failed("sync"))?;
         fs::rename(&partial, file).map_err(failed("rename the finished file to"))?;
         Ok(report)

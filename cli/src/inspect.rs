@@ -1,6 +1,7 @@
 //! `holotype inspect`: a page that shows why an agent believed something (`holotype_inspect`).
 //!
-//! The database is opened to read, beside its writers, and every request reads the newest commit.
+//! The database is opened to read, beside its writers, and every request reads the newest commit. `--allow-write` opens
+//! it for writing, and the page may mark and retract.
 
 use crate::database;
 use crate::failure::{Failure, Problem, Status};
@@ -22,10 +23,13 @@ pub(crate) struct Args {
     /// Take the token of the page's address from the first line of this file instead of a random one
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Let the page mark and retract items and keep receipts; without it the page only reads
+    #[arg(long)]
+    allow_write: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
-    let database = database::to_read(&args.db)?;
+    let database = if args.allow_write { database::to_write(&args.db)? } else { database::to_read(&args.db)? };
     let token = args.token_file.as_deref().map(std::fs::read_to_string).transpose()?;
     let token = token.map(|text| text.lines().next().unwrap_or_default().trim().to_owned());
     if token.as_deref().is_some_and(|token| token.len() < 16) {
@@ -33,6 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
         return Err(Problem::input("usage", "the token of --token-file is too short").hint(hint).into());
     }
     let inspector = Inspector::new(database, args.port, token).map_err(failed)?;
+    let inspector = if args.allow_write { inspector.allow_write() } else { inspector };
     let url = inspector.url();
     writeln!(io::stdout().lock(), "{url}")?;
     let _ = writeln!(io::stderr(), "open this address in a browser of this machine; Ctrl-C ends the inspector");

@@ -2,11 +2,9 @@
 
 use crate::database;
 use crate::failure::{Failure, Status};
-use crate::inspect::failed;
 use crate::render::text::printable;
 use crate::render::{self, Format};
 use holotype::{Holotype, Snapshot};
-use holotype_inspect::story;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io;
@@ -36,7 +34,7 @@ impl Args {
 /// Tells what an item says, what it rests on, what changed it, and what would fall with it.
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_read(&args.db)?;
-    let story = story(&args.snapshot(&database)?, &args.item).map_err(failed)?;
+    let story = args.snapshot(&database)?.why(&args.item)?;
     let text = story.to_text().lines().map(printable).collect::<Vec<_>>().join("\n");
     render::write_fact(&mut io::stdout().lock(), story.to_json(), &text, format)?;
     Ok(database::status_of_reading(&database))
@@ -45,8 +43,8 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
 /// Shows one item whole, with its fields.
 pub(crate) fn show(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = database::to_read(&args.db)?;
-    let story = story(&args.snapshot(&database)?, &args.item).map_err(failed)?;
-    let item = &story.to_json()["item"];
+    let snapshot = args.snapshot(&database)?;
+    let item = snapshot.item_to_json(snapshot.item_named(&args.item)?)?;
     let mut text = String::new();
     for (name, value) in item.as_object().into_iter().flatten() {
         match (name.as_str(), value) {
@@ -60,6 +58,6 @@ pub(crate) fn show(args: &Args, format: Format) -> Result<Status, Failure> {
             (name, value) => drop(writeln!(text, "{name:<12} {value}")),
         }
     }
-    render::write_fact(&mut io::stdout().lock(), item, text.trim_end(), format)?;
+    render::write_fact(&mut io::stdout().lock(), &item, text.trim_end(), format)?;
     Ok(database::status_of_reading(&database))
 }

@@ -26,6 +26,7 @@ from ._embedding import Embedder, HashingEmbedder, ModelEmbedder, minilm
 from ._fleet import Fleet, FleetAnswer, FleetRow, fleet
 from ._native import Answer, Citation, Item, Line, Row, Table
 from ._snapshot import Snapshot
+from ._story import Difference, Story
 from ._transaction import Transaction
 from ._values import Change, Commit, EmbedReport, Fault, Head, ImportReport, Pointer, ReembedReport, Space, VerifyReport
 from .errors import Error, InputError, LimitError, OpenError, QueryError, StorageError, Timeout
@@ -38,6 +39,7 @@ __all__ = [
     "Citation",
     "Commit",
     "Database",
+    "Difference",
     "EmbedReport",
     "Embedder",
     "Error",
@@ -62,6 +64,7 @@ __all__ = [
     "SigningKey",
     "Snapshot",
     "Space",
+    "Story",
     "StorageError",
     "Table",
     "Timeout",

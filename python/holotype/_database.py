@@ -14,6 +14,7 @@ from ._embedding import Embedder, as_embedder, engine_embedder, space_of
 from ._native import Answer, Citation, Item, Table
 from ._reading import Limits, Reading
 from ._snapshot import Snapshot
+from ._story import Difference, Story
 from ._transaction import Transaction
 from ._values import Change, EmbedReport, Head, ImportReport, ReembedReport, Space, VerifyReport, listed
 from .errors import InputError, VectorError
@@ -312,6 +313,14 @@ class Database(Reading):
     def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
         """The items of keys or numbers, in their order; ``None`` for one that there is not."""
         return self._native.snapshot().get_many(listed("items", items))
+
+    def why(self, item: str | int) -> Story:
+        """The story of an item: what it says and rests on, what changed it, and what would fall with it."""
+        return self.snapshot().why(item)
+
+    def diff(self, commit: int, until: int | None = None) -> Difference:
+        """The items added between two commits, and those whose standing changed; until now without ``until``."""
+        return self.snapshot().diff(commit, until)
 
     def citations(self, item: str | int) -> list[Citation]:
         """The pointers of an item, each read and hashed again."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._native import Answer, Citation, Row, Table
+    from ._native import Answer, Citation, Item, Row, Table
 
 MAX_ROWS = 20
 MAX_WIDTH = 60
@@ -24,6 +25,11 @@ def _plain(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_plain(member) for member in value)
     return "".join(char if char.isprintable() else " " for char in str(value))
+
+
+def printable(text: str) -> str:
+    """A text of several lines without control characters."""
+    return "\n".join(map(_plain, text.split("\n")))
 
 
 def _short(value: Any, width: int = MAX_WIDTH) -> str:
@@ -164,3 +170,72 @@ def table_html(table: Table) -> str:
     more = [f"{len(table) - MAX_ROWS} rows not shown"] if len(table) > MAX_ROWS else []
     notes = "".join(f"<div>{escape(_plain(note))}</div>" for note in more + table.notes)
     return f"<table><tr>{head}</tr>{rows}</table>{notes}"
+
+
+def _code(value: Any) -> str:
+    return f"<code>{escape(_plain(value))}</code>"
+
+
+def _grid(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = "".join(_cell(name, "th") for name in names)
+    return f"<table><tr>{head}</tr>" + "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows) + "</table>"
+
+
+def item_html(item: Item) -> str:
+    texts = {name: value for name, value in item.to_dict().items() if name not in ("fields", "text", "id", "key")}
+    shown = {"key": item.key, "text": item.text, **texts, **{f"fields.{name}": value for name, value in item.fields.items()}}
+    rows = [(escape(name), escape(_plain(value))) for name, value in shown.items()
+            if value not in (None, False) and name != "fields.text"]  # fmt: skip
+    return _grid(("attribute", "value"), rows)
+
+
+_STANDING_COLOURS = _STATUS_COLOURS | {"supported": "#1a7f37", "weakened": "#9a6700", "unsupported": "#cf222e"}
+
+
+def _told_of(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Key, kind, text and standing of an item in a story."""
+    standing = [_coloured(row.get(name), _STANDING_COLOURS) for name in ("status", "support")]
+    standing += ["inactive"] if row.get("active") is False else []
+    text = escape(_short(row.get("text"), 120))
+    return _code(row["key"]), escape(_plain(row.get("kind"))), text, ", ".join(filter(None, standing))
+
+
+def _quotes(story: dict[str, Any], target: str) -> str:
+    """The quotes of a source, each with its verdict."""
+    cited = [one for one in story["citations"] if one["target"] == target]
+    return "<br>".join(f"<q>{escape(_short(one['text'], 120))}</q> {_coloured(one['verdict'], _VERDICT_COLOURS)}" for one in cited)
+
+
+def _once(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({row["key"]: row for row in reversed(rows)}.values())[::-1]
+
+
+def story_html(story: dict[str, Any]) -> str:
+    item = story["item"]
+    columns = ("key", "kind", "text", "standing")
+    parts = [_grid(columns, [_told_of(item)])]
+    if sources := _once(story["sources"]):
+        rows = [(*_told_of(row), _quotes(story, row["key"])) for row in sources]
+        parts += ["<b>rests on</b>", _grid((*columns, "quotes"), rows)]
+    if changes := [row for row in story["history"] if row["since"] > item["commit"]]:
+        names = ("since", "attribute", "value", "because")
+        parts += ["<b>changed</b>", _grid(names, [[escape(_plain(row.get(name))) for name in names] for row in changes])]
+    if dependents := _once(story["dependents"]):
+        parts += ["<b>would fall with it</b>", _grid(columns, map(_told_of, dependents))]
+    if rivals := story["conflicts"]:
+        names = ("name", "value", "item", "won")
+        parts += ["<b>said otherwise</b>", _grid(names, [[escape(_plain(row.get(name))) for name in names] for row in rivals])]
+    return "<div>" + "".join(parts) + "</div>"
+
+
+def difference_html(found: dict[str, Any]) -> str:
+    def changes(row: dict[str, Any]) -> str:
+        told = (f"{one['attribute']}: {_plain(one['from'])} → {_plain(one['to'])}" for one in row["changes"])
+        return "<br>".join(map(escape, told))
+
+    changed = [(_code(row["key"]), changes(row), escape(_short(row["text"], 120))) for row in found["changed"]]
+    added = [(_code(row["key"]), escape(row["kind"]), escape(_short(row["text"], 120))) for row in found["added"]]
+    parts = [f"commit {found['from']} to commit {found['to']}"]
+    parts += [f"<div><b>{found['changed_count']} changed</b></div>", _grid(("key", "change", "text"), changed[:MAX_ROWS])]
+    parts += [f"<div><b>{found['added_count']} added</b></div>", _grid(("key", "kind", "text"), added[:MAX_ROWS])]
+    return "<div>" + "".join(parts) + "</div>"

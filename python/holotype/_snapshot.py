@@ -11,6 +11,7 @@ from . import _native
 from ._embedding import Embedder
 from ._native import Answer, Citation, Item, Table
 from ._reading import Limits, Reading
+from ._story import Difference, Story
 from ._values import Space, listed
 
 if TYPE_CHECKING:
@@ -83,6 +84,29 @@ class Snapshot(Reading):
     def vectors(self, items: Iterable[str | int]) -> numpy.ndarray[Any, Any]:
         """The vectors of items as the rows of a numpy array of ``float32``."""
         return self._native.vectors(listed("items", items))
+
+    def why(self, item: str | int) -> Story:
+        """The story of an item: what it says and rests on, what changed it, and what would fall with it.
+
+        >>> print(db.snapshot().why("r1"))  # doctest: +ELLIPSIS
+        r1  fact...
+          UA123 costs $450
+        rests on
+          t1  call search_flights, trip-42...success
+            text[6..16] "price=$450"  ok
+        ...
+        """
+        return Story(*self._native.why(item))
+
+    def diff(self, commit: int, until: int | None = None) -> Difference:
+        """The items added between two commits, and those whose standing changed.
+
+        :param until: the later commit; the commit of this view without it.
+
+        >>> print(db.snapshot().diff(0))  # doctest: +ELLIPSIS
+        commit 0 to commit ...
+        """
+        return Difference(*self._native.diff(commit, until))
 
     def citations(self, item: str | int) -> list[Citation]:
         """The pointers of an item, each read and hashed again.

@@ -4,6 +4,7 @@ use crate::answer::{Citation, outputs};
 use crate::interrupt::{self, Signals};
 use crate::pickle::{Reduced, get, lasting, reduced, state};
 use crate::process::Process;
+use crate::table::display;
 use crate::texts::Text;
 use crate::values::{Micros, params};
 use crate::{drafts, errors, json, proof};
@@ -240,6 +241,10 @@ impl Item {
         reduced(py, "item", self.state(py)?)
     }
 
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        display(slf.as_any(), "item_html")
+    }
+
     fn __repr__(&self) -> String {
         let quoted = PyString::new;
         Python::attach(|py| {
@@ -361,6 +366,20 @@ impl Snapshot {
         let target = drafts::target(item)?;
         let found = self.with(py, |view| view.citations(id_of(view, &target)?))?;
         Ok(found.into_iter().map(Citation::from).collect())
+    }
+
+    /// The story of an item, as a dict and as text.
+    fn why<'py>(&self, py: Python<'py>, item: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, String)> {
+        let target = drafts::target(item)?;
+        let story = self.with(py, |view| view.why(&view.key_of(id_of(view, &target)?)?))?;
+        Ok((json::to_python(py, story.to_json())?, story.to_text()))
+    }
+
+    /// The changes between two commits, the later one that of the view without it: as a dict and as text.
+    #[pyo3(signature = (commit, until=None))]
+    fn diff<'py>(&self, py: Python<'py>, commit: u64, until: Option<u64>) -> PyResult<(Bound<'py, PyAny>, String)> {
+        let found = self.with(py, |view| view.diff(commit, until.unwrap_or(view.commit())))?;
+        Ok((json::to_python(py, found.to_json())?, found.to_text()))
     }
 
     /// The numbers of the items at the other ends of edges; `incoming` ones end at this item.

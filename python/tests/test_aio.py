@@ -123,6 +123,8 @@ def test_the_mirrored_calls(path: Path) -> None:
             assert await view.episodes() == ["e"] and view.space == holotype.Space("hashing-v1-64", 64)
             assert [citation.verdict for citation in await db.citations("r1")] == ["ok"] * 3
             assert [citation.target for citation in await view.citations("r1")] == ["t1", "t2", "t2"]
+            assert (await db.why("t2"))["dependents"][0]["key"] == "r1" == (await view.why("r1"))["item"]["key"]
+            assert (await view.diff(0))["added_count"] == (await db.diff(0))["added_count"] == 3
             assert len(await view.get_many(["t1"])) == 1 and len(await db.get_many(["t1", "t2"])) == 2
             assert (await view.vectors(["t1", "t2"])).shape == (2, 64) and await db.vector("t1") is not None
             key = holotype.SigningKey.generate(view.origin)

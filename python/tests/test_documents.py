@@ -33,7 +33,10 @@ def blocks(document: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize(("document", "least"), [("README.md", 1), ("python/README.md", 1), ("docs/python.md", 7), ("docs/embedders.md", 1)])
+DOCUMENTS = {"README.md": 1, "python/README.md": 1, "docs/python.md": 7, "docs/embedders.md": 1, "docs/inspector.md": 1}
+
+
+@pytest.mark.parametrize(("document", "least"), DOCUMENTS.items())
 def test_the_programs_of_a_document_run(document: str, least: int, tmp_path: Path) -> None:
     if document == "docs/python.md":
         for module in ("duckdb", "pandas", "polars", "pyarrow", "langchain_core"):

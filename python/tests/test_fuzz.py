@@ -78,6 +78,8 @@ READS: dict[str, Callable[[holotype.Database, Any], Any]] = {
     "contains": lambda db, value: value in db,
     "getitem": lambda db, value: db[value],
     "citations": lambda db, value: db.citations(value),
+    "why": lambda db, value: db.why(value),
+    "diff": lambda db, value: db.diff(value),
     "item's vector": lambda db, value: db.vector(value),
     "vectors": lambda db, value: db.snapshot().vectors(value),
     "linked": lambda db, value: db.snapshot().linked("r1", value),

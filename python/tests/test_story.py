@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -225,6 +226,38 @@ def test_answers_show_themselves(db: holotype.Database) -> None:
     assert left_out.escalation is None and all(row.quarantined is None for row in left_out)
     assert "evidence 1 ok" in repr(answer[0]) and "<table>" in answer[0]._repr_html_()
     assert "ok" in repr(answer[0].citations[0]) and "Item" in repr(db["t1"])
+
+
+def test_a_story_tells_why_an_item_is_believed(db: holotype.Database) -> None:
+    story = db.why("r1")
+    assert story["item"]["key"] == "r1" and story["citations"][0]["verdict"] == "ok"
+    assert [row["key"] for row in story["sources"]] == ["t1"] and db.why("t1")["dependents"][0]["key"] == "r1"
+    assert 'text[6..16] "price=$450"  ok' in str(story) and str(story) == repr(story)
+    assert "<q>price=$450</q>" in story._repr_html_() and json.loads(json.dumps(story.to_dict())) == dict(story)
+    assert db.why(db["r1"].id)["item"] == story["item"]
+    with db.begin() as tx:
+        tx.mark("t1", "failed", because="HTTP <504>")
+        tx.record("<script>alert(1)</script>\x1b[31m", episode="trip-42", key="t2")
+    assert db.why("r1")["item"]["support"] == "unsupported" and db.as_of(2).why("r1")["item"]["support"] == "supported"
+    for shown in (db.why("t1"), db.why("t2"), db.diff(2), db["t2"]):
+        html = shown._repr_html_()
+        assert "<script>" not in html and "<504>" not in html and "\x1b" not in html + repr(shown)
+    assert "&lt;script&gt;" in db["t2"]._repr_html_() and "HTTP &lt;504&gt;" in db.why("t1")._repr_html_()
+
+
+def test_a_difference_lists_what_was_added_and_whose_standing_changed(db: holotype.Database) -> None:
+    before = db.snapshot().commit
+    with db.begin() as tx:
+        tx.mark("t1", "failed", because="HTTP 504")
+        tx.record("KL7 price=$300", episode="trip-42", key="t2")
+    found = db.diff(before)
+    assert [row["key"] for row in found["added"]] == ["t2"]
+    assert {row["key"]: [one["to"] for one in row["changes"]] for row in found["changed"]} == {
+        "t1": ["failed"], "r1": ["failed", "unsupported"]}  # fmt: skip
+    assert (found["from"], found["to"]) == (before, before + 1) and len(db.diff(0, before)["changed"]) == 0
+    assert "support: supported → unsupported" in found._repr_html_() and "support supported -> unsupported" in str(found)
+    with pytest.raises(holotype.InputError):
+        db.diff(0, 99)
 
 
 def test_quarantine_and_escalation_are_told(db: holotype.Database) -> None:

@@ -6,8 +6,8 @@
 const H = {};
 Object.assign(H, htmPreact);
 
-H.fetchJson = async (path, body) => {
-  const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+H.fetchJson = async (path, body, signal) => {
+  const options = body === undefined ? { signal } : { method: "POST", body: JSON.stringify(body) };
   const response = await fetch(path, { credentials: "same-origin", ...options });
   const value = await response.json();
   if (!response.ok) throw new Error(value.error || response.statusText);
@@ -18,7 +18,7 @@ H.queryOf = (values) =>
   Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "")
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
 
-H.FACETS = ["layer", "kind", "status", "support", "episode", "source", "active"];
+H.FACETS = ["layer", "kind", "status", "support", "episode", "labels", "source", "active"];
 
 // The server.
 H.live = {
@@ -32,12 +32,16 @@ H.live = {
     }
   },
   overview: (at) => H.fetchJson(`/api/overview?${H.queryOf({ as_of: at })}`),
-  items: (query) => H.fetchJson(`/api/items?${H.queryOf(query)}`),
+  items: (query, signal) => H.fetchJson(`/api/items?${H.queryOf(query)}`, undefined, signal),
   facets: (query) => H.fetchJson(`/api/facets?${H.queryOf(query)}`),
-  item: (key, at) => H.fetchJson(`/api/item/${encodeURIComponent(key)}?${H.queryOf({ as_of: at })}`),
+  item: (key, at) => H.fetchJson(`/api/why/${encodeURIComponent(key)}?${H.queryOf({ as_of: at })}`),
   diff: (from, to) => H.fetchJson(`/api/diff?${H.queryOf({ from, to })}`),
   events: (since) => H.fetchJson(`/api/events?${H.queryOf({ since })}`),
-  health: (verify) => H.fetchJson(`/api/health?${H.queryOf({ verify })}`),
+  health: (checks) => H.fetchJson(`/api/health?${H.queryOf(checks)}`),
+  receipts: () => H.fetchJson("/api/receipts"),
+  replay: (receipt) => H.fetchJson("/api/replay", { receipt }),
+  keepReceipt: (asked) => H.fetchJson("/api/receipt", asked),
+  change: (asked) => H.fetchJson("/api/change", asked),
   recall: (asked) => H.fetchJson("/api/recall", asked),
   why: (asked) => H.fetchJson("/api/why", asked),
 };
@@ -46,10 +50,7 @@ H.live = {
 H.file = {
   isLive: false,
   async open() {
-    const packed = JSON.parse(document.getElementById("memory").textContent);
-    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    this.data = await new Response(stream).json();
+    this.data = await H.unpacked(JSON.parse(document.getElementById("memory").textContent));
     this.byKey = new Map(this.data.items.map((item) => [item.key, item]));
     this.out = new Map();
     this.in = new Map();
@@ -61,8 +62,10 @@ H.file = {
   overview() { return this.data.overview; },
   matching(query) {
     const text = (query.q || "").toLowerCase();
+    const [since, until] = [query.since, query.until].map((day) => (day ? Date.parse(day) : NaN));
     return this.data.items.filter((item) =>
-      H.FACETS.every((facet) => !query[facet] || String(item[facet]) === query[facet]) &&
+      H.FACETS.every((facet) => !query[facet] || H.valuesOf(item[facet]).includes(query[facet])) &&
+      !(since > (Date.parse(item.time) || -Infinity)) && !(until <= (Date.parse(item.time) || Infinity)) &&
       (!text || item.text.toLowerCase().includes(text) || item.key.toLowerCase().includes(text)));
   },
   items(query) {
@@ -75,10 +78,27 @@ H.file = {
     const counted = {};
     for (const facet of H.FACETS) {
       const counts = new Map();
-      for (const item of rows) counts.set(item[facet], (counts.get(item[facet]) || 0) + 1);
+      for (const item of rows) for (const value of H.valuesOf(item[facet])) counts.set(value, (counts.get(value) || 0) + 1);
       counted[facet] = [...counts].sort((a, b) => b[1] - a[1]).map(([value, count]) => ({ [facet]: value, count }));
     }
     return { facets: counted };
+  },
+  // Hashes every quote again, some at a time, so that the page can be used meanwhile.
+  async checkQuotes(told) {
+    const found = { checked: 0, holding: 0, missing: 0, wrong: [] };
+    for (const [nth, item] of this.data.items.entries()) {
+      for (const cited of item.citations) {
+        const verdict = H.checkQuote(cited, this.byKey.get(cited.target));
+        if (verdict === "not in this file") found.missing += 1;
+        else {
+          found.checked += 1;
+          if (verdict === "ok") found.holding += 1;
+          else found.wrong.push({ key: item.key, item: cited.target, verdict });
+        }
+      }
+      if (nth % 200 === 199) await new Promise((resolve) => setTimeout(resolve));
+    }
+    told(found);
   },
   walk(key, edges) {
     const found = [];
@@ -107,6 +127,17 @@ H.file = {
     return { item, citations, targets, history: [], conflicts: [], sources: this.walk(key, this.out), dependents: this.walk(key, this.in) };
   },
 };
+
+// The data of a file are an object, or its text by gzip and base64.
+H.unpacked = async (data) => {
+  if (typeof data !== "string") return data;
+  if (!globalThis.DecompressionStream) throw new Error("This browser cannot unpack the file: export it with --plain.");
+  const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+};
+
+// The values of a facet of an item, as texts.
+H.valuesOf = (value) => (value === undefined || value === null ? [] : [value].flat().map(String));
 
 H.source = document.getElementById("memory") ? H.file : H.live;
 

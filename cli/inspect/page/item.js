@@ -1,7 +1,7 @@
 // One item: what it says with the quotes it cites, what it rests on down to the raw trace, and what would fall with it.
 "use strict";
 {
-  const { html } = H;
+  const { html, useState } = H;
   const WIDE = 210;
   const HIGH = 54;
   const GAP = [56, 16];
@@ -57,10 +57,10 @@
   };
 
   const Facts = ({ item }) => {
-    const names = ["key", "kind", "episode", "step", "time", "source", "speaker", "tool", "version", "status", "support", "trust", "utility", "origin", "commit", "tokens", "has_vector", "page", "conflict"];
+    const names = ["key", "kind", "episode", "step", "time", "source", "speaker", "tool", "version", "status", "support", "trust", "utility", "origin", "commit", "tokens", "has_vector", "page", "conflict", "labels"];
     return html`<table><tbody>${names.filter((name) => item[name] !== undefined && item[name] !== "").map((name) => html`
       <tr><th scope="row">${name.replace("_", " ")}</th><td>${name === "time" ? html`<${H.When} time=${item.time} />`
-        : name === "conflict" ? html`<${H.Key} name=${item.conflict} />` : ["status", "support"].includes(name) ? html`<${H.Tag}>${item[name]}<//>` : String(item[name])}</td></tr>`)}</tbody></table>`;
+        : name === "conflict" ? html`<${H.Key} name=${item.conflict} />` : ["status", "support"].includes(name) ? html`<${H.Tag}>${item[name]}<//>` : [item[name]].flat().join(", ")}</td></tr>`)}</tbody></table>`;
   };
 
   const Evidence = ({ story, at }) => {
@@ -80,8 +80,28 @@
     });
   };
 
+  // A mark or a retraction, where `--allow-write` lets the page change the memory.
+  const Change = ({ item, changed }) => {
+    const [told, setTold] = useState(null);
+    if (!H.canWrite) return null;
+    const write = async (event) => {
+      event.preventDefault();
+      const { as, because } = event.target.elements;
+      try {
+        const done = await H.source.change({ key: item.key, as: as.value, because: because.value });
+        setTold({ notes: done.notes.length ? done.notes : ["Done: nothing else changed."] });
+        changed();
+      } catch (error) { setTold({ error }); }
+    };
+    return html`<section class="panel"><h2>Say that it is wrong</h2><form class="row" onSubmit=${write}>
+      <label class="skip" for="as">What to do</label><div><select id="as" name="as"><option value="failed">mark as failed</option><option value="success">mark as success</option><option value="unknown">mark as unknown</option><option value="retracted">retract</option></select></div>
+      <div class="grow"><label class="skip" for="because">The reason</label><input id="because" name="because" required placeholder="because…" /></div><button class="main">Write</button></form>
+      <div role="status">${told?.notes?.map((note) => html`<p class="note">${note}</p>`)}${told?.error && html`<p class="note error">${told.error.message}</p>`}</div></section>`;
+  };
+
   H.Item = ({ name, at }) => {
-    const state = H.useLoad(() => H.source.item(name, at), [name, at]);
+    const [times, setTimes] = useState(0);
+    const state = H.useLoad(() => H.source.item(name, at), [name, at, times]);
     return html`<${H.Loaded} state=${state}>${(story) => {
       const { item } = story;
       const changes = story.history.filter((row) => row.since > item.commit);
@@ -94,6 +114,7 @@
           ${item.conflict && html`<p class="note">Contradicted by <${H.Key} name=${item.conflict} at=${at} />.</p>`}</div>
         <div class="panel"><h2>Where it comes from, and what rests on it</h2><${Tree} story=${story} at=${at} />
           <p class="lead">${fallen ? `${fallen} ${fallen === 1 ? "item" : "items"} would fall with it.` : "Nothing rests on it."}</p></div>
+        ${H.source.isLive && !at && html`<${Change} item=${item} changed=${() => setTimes(times + 1)} />`}
         <div class="pair">
           <section class="panel"><h2>The bytes it rests on</h2><${Evidence} story=${story} at=${at} /></section>
           <section class="panel"><h2>Attributes</h2><${Facts} item=${item} />

@@ -42,7 +42,12 @@
   };
 
   const root = document.getElementById("page");
-  H.source.open().then(
+  // A server tells at the start whether the page may change the memory.
+  const start = async () => {
+    await H.source.open();
+    H.canWrite = H.source.isLive && (await H.fetchJson("/api/rights")).can_write;
+  };
+  start().then(
     () => { root.textContent = ""; render(html`<${Page} />`, root); },
     (error) => { root.textContent = ""; render(html`<main><h1>The inspector cannot open</h1><p class="note error" role="alert">${error.message}</p></main>`, root); },
   );

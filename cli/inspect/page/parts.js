@@ -20,12 +20,13 @@
     ${item.support && item.support !== "supported" && html`<${H.Tag}>${item.support}<//>`}
     ${item.active === false && html`<span class="tag warn"><span aria-hidden="true">◇</span>inactive</span>`}`;
 
+  const FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
   // A time in the reader's zone, with the exact one as its title.
   H.When = ({ time }) => {
     if (!time) return null;
     const date = new Date(time);
-    const shown = Number.isNaN(date.getTime()) ? time
-      : date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    const shown = Number.isNaN(date.getTime()) ? time : FORMAT.format(date);
     return html`<time class="when" datetime=${time} title=${time}>${shown}</time>`;
   };
 

@@ -35,6 +35,38 @@
       ${found?.rows && html`<${H.Table} rows=${found.rows} label="tests" />`}</section>`;
   };
 
+  // The items that each step leaves, and the time it took.
+  const Funnel = ({ steps }) => {
+    const sizes = steps.map((step) => step.items ?? step.ranked ?? step.left_out ?? 0);
+    const most = Math.max(1, ...sizes);
+    const told = (step) => {
+      if (step.left_out !== undefined) return `${H.number(step.left_out)} left out`;
+      if (step.items !== undefined) return `${H.number(step.items)} ${step.step === "answer" ? "rows" : "items"}`;
+      return `${H.number(step.ranked ?? 0)} ranked of ${H.number(step.eligible ?? 0)}`;
+    };
+    return html`<details open><summary>Funnel</summary><div class="bars funnel">${steps.map((step, nth) => html`<span>${step.step}</span>
+      <div class="bar ${step.left_out !== undefined ? "minus" : ""}" style=${{ width: `${(100 * sizes[nth]) / most}%` }}></div>
+      <span>${told(step)}${step.micros !== undefined ? `, ${(step.micros / 1000).toFixed(1)} ms` : ""}</span>`)}</div></details>`;
+  };
+
+  // Answers that were kept with a receipt: each is found again as of its commit.
+  const Receipts = ({ asked }) => {
+    const [times, setTimes] = useState(0);
+    const [run, setRun] = useState(null);
+    const [problem, setProblem] = useState(null);
+    const state = H.useLoad(() => H.source.receipts(), [times]);
+    const attempt = (call) => async () => { try { await call(); setProblem(null); } catch (error) { setProblem(error); } };
+    const keep = attempt(async () => { await H.source.keepReceipt(asked); setTimes(times + 1); });
+    const replay = (receipt) => attempt(async () => setRun(await H.source.replay(receipt)));
+    return html`<section class="panel"><h2>Receipts</h2>
+      ${H.canWrite && asked.question && html`<p><button onClick=${keep}>Keep the answer above with a receipt</button></p>`}
+      ${problem && html`<p class="note error" role="alert">${problem.message}</p>`}
+      <${H.Loaded} state=${state}>${({ receipts }) => (receipts.length ? receipts.map((row) => html`<div class="row answer">
+        <button onClick=${replay(row.receipt)}>Replay ${row.receipt}</button><span class="when">commit ${row.commit}, ${H.number(row.rows)} rows</span><${H.When} time=${row.time} /><code>${row.statement}</code></div>`)
+        : html`<p class="lead">No answer was kept: ask a recall <code>with receipt</code>.</p>`)}<//></section>
+      ${run && html`<${Run} run=${run} />`}`;
+  };
+
   const Run = ({ run }) => {
     if (run.error) return html`<section class="panel"><p class="note error" role="alert">${run.error.message}</p></section>`;
     const { answer, steps } = run;
@@ -43,6 +75,7 @@
       <p class="lead">${answer.answerable ? "Answerable" : "Not answerable"}${excluded.length ? `; left out: ${excluded.map(([name, count]) => `${count} ${name}`).join(", ")}` : ""}.</p>
       ${answer.notes.map((note) => html`<p class="note">${note}</p>`)}
       ${answer.rows.length ? answer.rows.map((row, nth) => html`<${Row} row=${row} nth=${nth} />`) : html`<p>No rows.</p>`}
+      ${run.funnel.length > 0 && html`<${Funnel} steps=${run.funnel} />`}
       <details class="steps"><summary>How it was found</summary><${H.Table} rows=${steps} columns=${["step", "detail"]} label="steps" /></details></section>`;
   };
 
@@ -66,6 +99,7 @@
         <p><label for="b">Clauses to compare with</label><input id="b" class="mono" name="b" key=${query.b} defaultValue=${query.b || ""} placeholder="score profile archive" /></p></div>
         <button class="main">Ask</button></form>
       <${H.Loaded} state=${state}>${({ runs }) => html`<div class="pair">${runs.map((run) => html`<${Run} run=${run} />`)}</div>
-        ${runs.length > 0 && html`<${Why} asked=${{ question: query.q, clauses: query.a || "" }} />`}`}<//>`;
+        ${runs.length > 0 && html`<${Why} asked=${{ question: query.q, clauses: query.a || "" }} />`}`}<//>
+      <${Receipts} asked=${{ question: query.q, clauses: query.a || "" }} />`;
   };
 }

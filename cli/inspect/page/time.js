@@ -14,6 +14,15 @@
     </svg><p class="lead">Items a day, ${dated[0].time.slice(0, 10)} to ${dated[dated.length - 1].time.slice(0, 10)}, at most ${H.number(most)}.</p>`;
   };
 
+  // Which quotes of a file hold.
+  const Holding = () => {
+    const [found, setFound] = useState(null);
+    useEffect(() => { H.source.checkQuotes(setFound); }, []);
+    if (!found) return html`<p class="lead" aria-busy="true">Hashing the quotes…</p>`;
+    return html`<p role="status"><${H.Tag}>${found.wrong.length ? "mismatch" : "ok"}<//> ${H.number(found.holding)} of ${H.number(found.checked)} quotes hold${found.missing ? `; the sources of ${H.number(found.missing)} more are not in this file` : ""}.</p>
+      ${found.wrong.length > 0 && html`<${H.Table} rows=${found.wrong} label="quotes that do not hold" />`}`;
+  };
+
   H.Overview = ({ at }) => {
     const state = H.useLoad(() => H.source.overview(at), [at]);
     return html`<${H.Head} title="Overview" /><${H.Loaded} state=${state}>${(view) => {
@@ -29,6 +38,8 @@
       ];
       return html`<p class="lead">Commit ${H.number(view.commit)}${view.head ? html`, head <code>${view.head.hash.slice(0, 16)}</code>` : ""}.</p>
         ${view.left_out > 0 && html`<p class="note">${H.number(view.left_out)} items are not in this file.</p>`}
+        ${!H.source.isLive && html`<${Holding} />`}
+        ${view.note && html`<details><summary>The head, signed</summary><pre>${view.note}</pre></details>`}
         <div class="grid figures">${figures.map(([value, name]) => html`<div class="panel"><div class="figure">${H.number(value)}</div><p>${name}</p></div>`)}</div>
         <section class="panel"><h2>Growth</h2><${Growth} rows=${view.growth} /></section>
         <div class="pair"><section class="panel"><h2>Kinds</h2><${H.Table} rows=${kinds} label="kinds" /></section>
@@ -52,7 +63,7 @@
         const move = (name) => (event) => go({ from, to, [name]: event.target.value });
         return html`<div class="panel pair"><label>From commit <b>${from}</b><input type="range" min="0" max=${commit} value=${from} onChange=${move("from")} /></label>
           <label>To commit <b>${to}</b><input type="range" min="0" max=${commit} value=${to} onChange=${move("to")} /></label>
-          <p><a href=${`#/items?as-of=${to}`}>See the items as of commit ${to}</a></p></div>`;
+          <p>As of commit ${to}: <a href=${`#/items?as-of=${to}`}>all items</a>, <a href=${`#/items?layer=recall&active=true&as-of=${to}`}>what was believed</a>, <a href=${`#/items?layer=recall&active=false&as-of=${to}`}>what was valid no more</a></p></div>`;
       }}<//>
       <${H.Loaded} state=${state}>${(found) => html`
         <section class="panel"><h2>${H.number(found.changed_count)} changed</h2>${found.changed.map((row) => html`<div class="answer"><div class="row"><span class="tilde" aria-hidden="true">~</span><${H.Key} name=${row.key} /><span class="when">${row.kind}</span>
@@ -61,14 +72,25 @@
         <section class="panel"><h2>Events</h2><${H.Table} rows=${found.events} columns=${["commit", "time", "op", "item", "episode", "because"]} label="events" /></section>`}<//>`;
   };
 
+  const CHECKS = [
+    ["verify", "Check every hash, pointer and derived file"], ["quotes", "Hash every quote again"],
+    ["index", "Estimate the recall of the vector index"], ["audit", "Measure what was read and written"],
+  ];
+
   H.Health = () => {
-    const [verify, setVerify] = useState(undefined);
-    const state = H.useLoad(() => H.source.health(verify), [verify]);
+    const [checks, setChecks] = useState({});
+    const state = H.useLoad(() => H.source.health(checks), [JSON.stringify(checks)]);
     if (!H.source.isLive) return html`<${H.Head} title="Health" /><p>A file has no health: run <code>holotype verify</code> on the database.</p>`;
-    return html`<${H.Head} title="Health" /><${H.Loaded} state=${state}>${(view) => html`
-      <section class="panel"><h2>Verification</h2>${view.verified ? html`<${H.Table} rows=${view.verified} label="verification" />`
-        : html`<button class="main" onClick=${() => setVerify(1)}>Check every hash, pointer and derived file</button>`}</section>
-      <div class="pair"><section class="panel"><h2>Statistics</h2><${H.Table} rows=${view.stats} label="statistics" /></section>
+    return html`<${H.Head} title="Health" />
+      <p class="row">${CHECKS.map(([name, shown]) => html`<button class=${checks[name] ? "" : "main"} aria-pressed=${Boolean(checks[name])} onClick=${() => setChecks({ ...checks, [name]: checks[name] ? undefined : 1 })}>${shown}</button>`)}</p>
+      <${H.Loaded} state=${state}>${(view) => html`
+      ${view.verified && html`<section class="panel"><h2>Verification</h2><${H.Table} rows=${view.verified} label="verification" /></section>`}
+      ${view.quotes && html`<section class="panel"><h2>Quotes</h2><p>${H.number(view.quotes.holding)} of ${H.number(view.quotes.checked)} quotes hold.</p>
+        ${view.quotes.dangling.length > 0 && html`<${H.Table} rows=${view.quotes.dangling} label="quotes that do not hold" />`}</section>`}
+      ${view.index && html`<section class="panel"><h2>Recall of the index</h2>${view.index.length ? html`<${H.Table} rows=${view.index.map((row) => ({ ...row, recall: row.recall.toFixed(3) }))} label="recall of the index" />` : html`<p>There are no vectors.</p>`}</section>`}
+      ${view.audit && html`<section class="panel"><h2>Audit</h2><${H.Table} rows=${view.audit} columns=${["measure", "value", "of"]} label="audit" /></section>`}
+      <div class="pair"><section class="panel"><h2>Statistics</h2><${H.Table} rows=${view.stats} label="statistics" />
+        <h2>Writer</h2><p>${view.lease.held ? "A writer has the database open" : "No writer has the database open"}${view.lease.process ? `; process ${view.lease.process} wrote last` : ""}${view.lease.since ? html`, <${H.When} time=${view.lease.since} />` : ""}.</p></section>
       <section class="panel"><h2>Settings</h2><${H.Table} rows=${view.settings} columns=${["setting", "value"]} label="settings" /></section></div>
       <section class="panel"><h2>Without support</h2><${H.Table} rows=${view.unsupported} label="unsupported items" /></section>
       <section class="panel"><h2>Largest items</h2><${H.Table} rows=${view.largest} label="largest items" /></section>

@@ -3,7 +3,6 @@
 //! ```text
 //! holotype inspect      server  ->  guard (token, cookie, Host, Origin)  ->  views  ->  Snapshot
 //! holotype export --html            export: the same page with its data inside
-//! holotype why, diff                story, difference as text
 //! ```
 //!
 //! Every view is JSON made from one snapshot by statements of the query language; the page draws it. A request reads
@@ -14,19 +13,19 @@
 //! 2. Nothing is answered without the cookie of this run, or for another Host or Origin (`guard`).
 //! 3. Text of the memory reaches the page as data; the page never parses it as HTML.
 
-mod difference;
+mod change;
 mod export;
+mod funnel;
 mod guard;
+mod health;
 mod lists;
 mod page;
+mod rows;
 mod server;
-mod story;
 mod views;
 
-pub use difference::{Difference, difference};
-pub use export::{ExportOptions, Exported, export_html, export_stories};
+pub use export::{ExportOptions, Exported, Items, export_html, export_stories};
 pub use server::{Inspector, Running};
-pub use story::{Story, story};
 
 /// A failure of the inspector.
 #[derive(Debug)]

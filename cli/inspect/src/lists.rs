@@ -5,7 +5,7 @@
 //! Numbers are never given twice, so a kept list cannot show another item.
 
 use crate::Result;
-use crate::story::{self, rows};
+use crate::rows::rows;
 use crate::views::Filter;
 use holotype::{ItemId, Snapshot};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn find(snapshot: &Snapshot, filter: Filter) -> Result<List> {
 
 /// A row of a list. An item that cannot be read says so, and the others are shown.
 fn row(snapshot: &Snapshot, id: ItemId) -> Value {
-    match story::item(snapshot, id) {
+    match snapshot.item_to_json(id) {
         Ok(mut item) => {
             if let Some(object) = item.as_object_mut() {
                 object.remove("fields");

@@ -4,13 +4,18 @@
 //! |---|---|
 //! | `/`, `/style.css`, `/….js` | the page |
 //! | `POST /session` | a cookie for the token |
-//! | `/api/overview`, `/api/items`, `/api/facets`, `/api/item/KEY` | the views (`views`) |
-//! | `/api/diff`, `/api/events`, `/api/health` | more of them |
+//! | `/api/overview`, `/api/items`, `/api/facets`, `/api/why/KEY` | the views (`views`) |
+//! | `/api/diff`, `/api/events`, `/api/health`, `/api/receipts` | more of them |
 //! | `POST /api/recall`, `POST /api/why` | a recall with its steps; why an item is in its answer or not |
+//! | `/api/rights` | whether the page may change the memory |
+//! | `POST /api/replay` | the answer of a receipt, found again |
+//! | `POST /api/change`, `POST /api/receipt` | a mark or a retraction; a recall with a receipt; where allowed |
 //!
 //! Each request reads a snapshot of the newest commit on a thread that may block; the network has one thread.
 
+use crate::change::{change, keep_receipt};
 use crate::guard::Guard;
+use crate::health::health;
 use crate::lists::Lists;
 use crate::page;
 use crate::views::{self, Query};
@@ -56,6 +61,8 @@ struct Shared {
     database: Holotype,
     guard: Guard,
     lists: Lists,
+    /// True if the page may change the memory.
+    can_write: bool,
 }
 
 impl Inspector {
@@ -68,7 +75,16 @@ impl Inspector {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let guard = Guard::new(address.port(), token)?;
-        Ok(Inspector { listener, address, state: Arc::new(Shared { database, guard, lists: Lists::default() }) })
+        let state = Shared { database, guard, lists: Lists::default(), can_write: false };
+        Ok(Inspector { listener, address, state: Arc::new(state) })
+    }
+
+    /// Lets the page mark and retract items, and keep receipts. The database has to be open for writing.
+    pub fn allow_write(mut self) -> Inspector {
+        if let Some(state) = Arc::get_mut(&mut self.state) {
+            state.can_write = true;
+        }
+        self
     }
 
     /// The address of the page, with its token.
@@ -103,12 +119,17 @@ impl Inspector {
 fn router(state: Arc<Shared>) -> Router {
     let api = Router::new()
         .route("/api/overview", get(|shared, uri| read(shared, uri, views::overview)))
+        .route("/api/rights", get(rights))
         .route("/api/items", get(items))
         .route("/api/facets", get(|shared, uri| read(shared, uri, views::facets)))
-        .route("/api/item/{key}", get(item))
+        .route("/api/why/{key}", get(why))
         .route("/api/diff", get(|shared, uri| read(shared, uri, views::diff)))
         .route("/api/events", get(|shared, uri| read(shared, uri, views::events)))
-        .route("/api/health", get(|shared, uri| read(shared, uri, views::health)))
+        .route("/api/receipts", get(|shared, uri| read(shared, uri, views::receipts)))
+        .route("/api/health", get(checked))
+        .route("/api/replay", post(|shared, body| ask(shared, body, views::replay)))
+        .route("/api/change", post(|shared, body| write(shared, body, change)))
+        .route("/api/receipt", post(|shared, body| write(shared, body, keep_receipt)))
         .route("/api/recall", post(|shared, body| ask(shared, body, views::recall)))
         .route("/api/why", post(|shared, body| ask(shared, body, views::why)))
         .layer(middleware::from_fn_with_state(Arc::clone(&state), need_cookie));
@@ -164,9 +185,19 @@ async fn items(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
     .await
 }
 
-async fn item(State(shared): State<Arc<Shared>>, Path(key): Path<String>, uri: Uri) -> Response {
+async fn rights(State(shared): State<Arc<Shared>>) -> Response {
+    json_of(StatusCode::OK, &json!({ "can_write": shared.can_write }))
+}
+
+async fn checked(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
+    let of = Arc::clone(&shared);
+    on_snapshot(shared, move |snapshot| health(&of.database, &snapshot, &Query::new(uri.query().unwrap_or_default())))
+        .await
+}
+
+async fn why(State(shared): State<Arc<Shared>>, Path(key): Path<String>, uri: Uri) -> Response {
     let query = Query::new(uri.query().unwrap_or_default());
-    on_snapshot(shared, move |snapshot| views::item(&snapshot, &key, &query)).await
+    on_snapshot(shared, move |snapshot| views::story(&snapshot, &key, &query)).await
 }
 
 async fn read(State(shared): State<Arc<Shared>>, uri: Uri, view: fn(&Snapshot, &Query) -> Result<Value>) -> Response {
@@ -178,6 +209,23 @@ async fn ask(State(shared): State<Arc<Shared>>, body: Bytes, view: fn(&Snapshot,
     on_snapshot(shared, move |snapshot| {
         let asked = serde_json::from_slice(&body).map_err(|error| Error::Invalid(format!("the body: {error}")))?;
         view(&snapshot, &asked)
+    })
+    .await
+}
+
+/// Runs a change of the memory, if they are allowed.
+async fn write(
+    State(shared): State<Arc<Shared>>,
+    body: Bytes,
+    change: fn(&Holotype, &Value) -> Result<Value>,
+) -> Response {
+    if !shared.can_write {
+        return refused(StatusCode::FORBIDDEN, "this page reads: start `holotype inspect` with --allow-write");
+    }
+    let of = Arc::clone(&shared);
+    on_snapshot(shared, move |_| {
+        let asked = serde_json::from_slice(&body).map_err(|error| Error::Invalid(format!("the body: {error}")))?;
+        change(&of.database, &asked)
     })
     .await
 }

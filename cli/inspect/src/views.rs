@@ -1,8 +1,8 @@
 //! The views of the page as JSON, each made from one snapshot by statements of the query language.
 
-use crate::difference::difference;
+use crate::funnel::funnel;
 use crate::lists::Lists;
-use crate::story::{self, rows};
+use crate::rows::{rows, table};
 use crate::{Error, Result};
 use holotype::Snapshot;
 use holotype::answer::Output;
@@ -12,12 +12,16 @@ use std::collections::BTreeMap;
 
 /// Items of one request of the list.
 const MAX_ITEMS: u64 = 500;
-/// Facets of the list, which are attributes with few values.
-const FACETS: [&str; 7] = ["layer", "kind", "status", "support", "episode", "source", "active"];
+/// Facets of the list: attributes that many items share a value of.
+const FACETS: [&str; 8] = ["layer", "kind", "status", "support", "episode", "labels", "source", "active"];
+/// The first time of a list, and the first one after it.
+const TIMES: [&str; 2] = ["since", "until"];
 /// Values of a facet, at most.
 const MAX_VALUES: usize = 50;
-/// Groups of items that have the same value of every facet.
+/// Values of an attribute that are counted.
 const MAX_GROUPS: u32 = 1_000_000;
+/// Receipts that are listed.
+const MAX_RECEIPTS: usize = 50;
 /// Events of the overview.
 const LAST_EVENTS: usize = 12;
 
@@ -34,7 +38,7 @@ impl Query {
         Query(pairs.collect())
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
             .find(|(known, _)| known == name)
@@ -76,10 +80,6 @@ fn at(snapshot: &Snapshot, query: &Query) -> Result<Snapshot> {
     }
 }
 
-fn table(snapshot: &Snapshot, statement: &str) -> Result<Vec<Value>> {
-    rows(snapshot, statement, Params::new())
-}
-
 /// Counts, growth, space, head and the last events.
 pub(crate) fn overview(snapshot: &Snapshot, query: &Query) -> Result<Value> {
     let newest = snapshot.commit();
@@ -118,7 +118,7 @@ pub(crate) struct Filter {
 
 impl Filter {
     fn new(query: &Query) -> Filter {
-        let names = FACETS.into_iter().chain(["q"]);
+        let names = FACETS.into_iter().chain(TIMES).chain(["q"]);
         Filter { pairs: names.filter_map(|name| Some((name, query.text(name)?.to_owned()))).collect() }
     }
 
@@ -131,13 +131,14 @@ impl Filter {
     }
 
     pub(crate) fn params(&self) -> Params {
-        let value = |value: &str| match value {
-            "true" => ParamValue::Bool(true),
-            "false" => ParamValue::Bool(false),
-            value => ParamValue::Text(value.to_owned()),
+        let value = |name: &str, text: &str| match (name, text) {
+            ("active", "true") => ParamValue::Bool(true),
+            ("active", "false") => ParamValue::Bool(false),
+            // A day begins at midnight, UTC.
+            ("since" | "until", day) if day.len() == 10 => ParamValue::Text(format!("{day}T00:00:00Z")),
+            (_, text) => ParamValue::Text(text.to_owned()),
         };
-        let search = |name: &str, text: &str| if name == "q" { ParamValue::Text(text.to_owned()) } else { value(text) };
-        self.pairs.iter().map(|(name, text)| ((*name).to_owned(), search(name, text))).collect()
+        self.pairs.iter().map(|(name, text)| ((*name).to_owned(), value(name, text))).collect()
     }
 }
 
@@ -148,6 +149,8 @@ impl std::fmt::Display for Filter {
             f.write_str(if nth == 0 { " where " } else { " and " })?;
             match *name {
                 "q" => f.write_str("(text contains $q or key contains $q)")?,
+                "since" => f.write_str("time >= $since")?,
+                "until" => f.write_str("time < $until")?,
                 name => write!(f, "{name} = ${name}")?,
             }
         }
@@ -166,40 +169,59 @@ pub(crate) fn items(snapshot: &Snapshot, query: &Query, lists: &Lists) -> Result
 pub(crate) fn facets(snapshot: &Snapshot, query: &Query) -> Result<Value> {
     let snapshot = &at(snapshot, query)?;
     let filter = Filter::new(query);
-    let names = FACETS.join(", ");
-    // A search reads every text, so it is run once and its items counted here.
-    let found = if filter.has_search() {
-        rows(snapshot, &format!("find items{filter} return {names}"), filter.params())?
-    } else {
-        rows(snapshot, &format!("count items{filter} by {names} limit {MAX_GROUPS}"), filter.params())?
+    // A search reads every text, so it is run once and its items counted here. Few items have labels, and several.
+    let found = match filter.has_search() {
+        true => rows(snapshot, &format!("find items{filter} return {}", FACETS.join(", ")), filter.params())?,
+        false => Vec::new(),
+    };
+    let labelled = match filter.is_empty() {
+        true => "find items where has labels return labels".to_owned(),
+        false => format!("find items{filter} and has labels return labels"),
     };
     let mut facets = serde_json::Map::new();
     for facet in FACETS {
-        let mut counts: BTreeMap<String, (Value, u64)> = BTreeMap::new();
-        for row in found.iter().filter(|row| !row[facet].is_null()) {
-            let value = &row[facet];
-            let count = row["count"].as_u64().unwrap_or(1);
-            counts.entry(value.to_string()).or_insert_with(|| (value.clone(), 0)).1 += count;
-        }
-        let mut counts: Vec<(Value, u64)> = counts.into_values().collect();
-        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        counts.truncate(MAX_VALUES);
-        let counts = counts.into_iter().map(|(value, count)| json!({ facet: value, "count": count })).collect();
-        facets.insert(facet.to_owned(), Value::Array(counts));
+        let counted = match (filter.has_search(), facet) {
+            (true, _) => found.clone(),
+            (false, "labels") => rows(snapshot, &labelled, filter.params())?,
+            (false, _) => {
+                rows(snapshot, &format!("count items{filter} by {facet} limit {MAX_GROUPS}"), filter.params())?
+            }
+        };
+        facets.insert(facet.to_owned(), Value::Array(values(facet, &counted)));
     }
     Ok(json!({ "commit": snapshot.commit(), "facets": facets }))
 }
 
+/// The most frequent values of a facet. An item of several values counts for each.
+fn values(facet: &str, found: &[Value]) -> Vec<Value> {
+    let mut counts: BTreeMap<String, (Value, u64)> = BTreeMap::new();
+    for row in found {
+        let count = row["count"].as_u64().unwrap_or(1);
+        let of_row = match &row[facet] {
+            Value::Null => &[],
+            Value::Array(values) => values.as_slice(),
+            value => std::slice::from_ref(value),
+        };
+        for value in of_row {
+            counts.entry(value.to_string()).or_insert_with(|| (value.clone(), 0)).1 += count;
+        }
+    }
+    let mut counts: Vec<(Value, u64)> = counts.into_values().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.truncate(MAX_VALUES);
+    counts.into_iter().map(|(value, count)| json!({ facet: value, "count": count })).collect()
+}
+
 /// The story of an item.
-pub(crate) fn item(snapshot: &Snapshot, key: &str, query: &Query) -> Result<Value> {
+pub(crate) fn story(snapshot: &Snapshot, key: &str, query: &Query) -> Result<Value> {
     let snapshot = at(snapshot, query)?;
-    let mut story = story::story(&snapshot, key)?.to_json().clone();
+    let mut story = snapshot.why(key)?.to_json().clone();
     // The texts of direct sources, in which the page shows the cited spans.
     let mut targets = serde_json::Map::new();
     for cited in story["citations"].as_array().into_iter().flatten() {
         let Some(target) = cited["target"].as_str().filter(|target| !targets.contains_key(*target)) else { continue };
         if let Ok(id) = snapshot.item_named(target) {
-            targets.insert(target.to_owned(), story::item(&snapshot, id)?);
+            targets.insert(target.to_owned(), snapshot.item_to_json(id)?);
         }
     }
     story["targets"] = Value::Object(targets);
@@ -210,7 +232,7 @@ pub(crate) fn item(snapshot: &Snapshot, key: &str, query: &Query) -> Result<Valu
 pub(crate) fn diff(snapshot: &Snapshot, query: &Query) -> Result<Value> {
     let to = query.number("to")?.unwrap_or(snapshot.commit());
     let from = query.number("from")?.unwrap_or(to.saturating_sub(1));
-    Ok(difference(snapshot, from, to)?.to_json().clone())
+    Ok(snapshot.diff(from, to)?.to_json().clone())
 }
 
 /// Events after a commit, oldest first.
@@ -221,25 +243,8 @@ pub(crate) fn events(snapshot: &Snapshot, query: &Query) -> Result<Value> {
     Ok(json!({ "commit": snapshot.commit(), "events": events }))
 }
 
-/// Statistics, settings, episodes and the largest items; on request, a verification.
-pub(crate) fn health(snapshot: &Snapshot, query: &Query) -> Result<Value> {
-    let verified = match query.text("verify") {
-        Some(_) => Some(table(snapshot, "verify")?),
-        None => None,
-    };
-    Ok(json!({
-        "commit": snapshot.commit(),
-        "stats": table(snapshot, "show stats")?,
-        "settings": table(snapshot, "show settings")?,
-        "episodes": table(snapshot, "show episodes")?,
-        "largest": table(snapshot, "find items order by tokens desc limit 10 return key, kind, tokens, text")?,
-        "unsupported": table(snapshot, "find items where unsupported limit 50 return key, kind, status, text")?,
-        "verified": verified,
-    }))
-}
-
 /// The recall that the laboratory asks: a question and clauses. A snapshot writes nothing, whatever they are.
-fn asked(value: &Value) -> Result<(String, Params)> {
+pub(crate) fn asked(value: &Value) -> Result<(String, Params)> {
     let text = |name: &str| value[name].as_str().unwrap_or_default();
     if text("question").trim().is_empty() {
         return Err(Error::Invalid("ask a question".to_owned()));
@@ -256,7 +261,28 @@ pub(crate) fn recall(snapshot: &Snapshot, value: &Value) -> Result<Value> {
         _ => return Err(Error::Invalid("expected a recall".to_owned())),
     };
     let steps = rows(snapshot, &format!("explain analyze {statement}"), params)?;
-    Ok(json!({ "statement": statement, "answer": answer, "steps": steps }))
+    Ok(json!({ "statement": statement, "answer": answer, "funnel": funnel(&steps), "steps": steps }))
+}
+
+/// Receipts of answers, newest first.
+pub(crate) fn receipts(snapshot: &Snapshot, _query: &Query) -> Result<Value> {
+    let statement = format!(
+        "find receipts order by commit desc limit {MAX_RECEIPTS} return receipt, commit, time, rows, statement"
+    );
+    Ok(json!({ "commit": snapshot.commit(), "receipts": table(snapshot, &statement)? }))
+}
+
+/// The answer of a receipt, found again as of its commit.
+pub(crate) fn replay(snapshot: &Snapshot, value: &Value) -> Result<Value> {
+    let receipt = value["receipt"].as_str().unwrap_or_default();
+    let params = Params::from([("r".to_owned(), ParamValue::Text(receipt.to_owned()))]);
+    match snapshot.query("replay $r", &params)?.pop() {
+        Some(Output::Answer(answer)) => {
+            let (statement, answer) = (format!("replay {receipt}"), answer.to_json(None));
+            Ok(json!({ "statement": statement, "answer": answer, "funnel": [], "steps": [] }))
+        }
+        _ => Err(Error::Invalid("expected an answer".to_owned())),
+    }
 }
 
 /// Why an item is in the answer of a recall, or is not.

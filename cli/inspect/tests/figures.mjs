@@ -27,8 +27,8 @@ export function remember(program, folder, count) {
 }
 
 // The inspector of a database, and its address.
-export async function inspect(program, database) {
-  const server = spawn(program, ["inspect", database], { stdio: ["ignore", "pipe", "ignore"] });
+export async function inspect(program, database, args = []) {
+  const server = spawn(program, ["inspect", database, ...args], { stdio: ["ignore", "pipe", "ignore"] });
   const url = await new Promise((resolve, reject) => {
     let told = "";
     server.stdout.on("data", (part) => { told += part; if (told.includes("\n")) resolve(told.trim()); });
@@ -130,7 +130,7 @@ async function ask(page, count, report) {
     "items, first part": () => "/api/items?limit=100",
     "items, searched": () => "/api/items?q=Lisbon&limit=100",
     "items of an episode": (nth) => `/api/items?episode=trip-${nth % 40}&limit=100`,
-    item: (nth) => `/api/item/fact-${10 * ((nth * 97) % Math.floor((count - 14) / 10)) + 3}`,
+    item: (nth) => `/api/why/fact-${10 * ((nth * 97) % Math.floor((count - 14) / 10)) + 3}`,
     overview: () => "/api/overview",
     diff: () => "/api/diff",
     events: () => "/api/events",

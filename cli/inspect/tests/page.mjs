@@ -120,6 +120,48 @@ for (const width of [390, 1280]) {
   await page.context().close();
 }
 
+// Health on request, the funnel of a recall, and a receipt that is found again.
+{
+  const page = await open(1280, "light", url);
+  await page.getByRole("link", { name: "Health" }).click();
+  await page.getByRole("button", { name: "Hash every quote again" }).click();
+  await page.getByText(/^(\d+) of \1 quotes hold\.$/).waitFor();
+  await page.getByRole("button", { name: "Estimate the recall" }).click();
+  await page.getByRole("region", { name: "recall of the index" }).waitFor();
+  await page.getByRole("button", { name: "Measure what was" }).click();
+  await page.getByRole("cell", { name: "faithfulness", exact: true }).first().waitFor();
+  await audit(page, "health with its checks");
+  run("query", database, "recall 'what does the flight cost?' with receipt");
+  await page.evaluate(() => { location.hash = "#/recall?q=flight"; });
+  await page.locator(".funnel").first().waitFor();
+  check((await page.locator(".funnel").first().textContent()).includes("ranked of"), "the funnel counts candidates");
+  await page.getByRole("button", { name: "Replay rc-1" }).click();
+  await page.getByText("byte for byte").waitFor();
+  await audit(page, "recall with receipts");
+  check(await page.getByRole("button", { name: "Keep the answer" }).count() === 0, "a page that reads keeps no receipt");
+  await page.context().close();
+}
+
+// Where it is allowed, the page marks a call as wrong and says what falls with it.
+{
+  const copy = path.join(folder, "marked.holo");
+  execFileSync(program, ["demo", "--keep", copy], { stdio: "ignore" });
+  const { server: other, url: there } = await inspect(program, copy, ["--allow-write"]);
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  await page.goto(there);
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  await page.evaluate(() => { location.hash = "#/why/t6"; });
+  await page.getByLabel("The reason").fill("the page of last year");
+  await audit(page, "an item that can be marked");
+  await page.getByRole("button", { name: "Write" }).click();
+  await page.getByText("1 fact is now unsupported: fare-mon").waitFor();
+  await page.getByText("the page of last year").first().waitFor();
+  check(run("why", copy, "fare-mon").includes("unsupported"), "the mark is in the memory");
+  await context.close();
+  other.kill();
+}
+
 // Changes appear while the page is open.
 {
   const page = await open(1280, "light", `${origin}/#token=${new URL(url).hash.split("=")[1]}`);
@@ -203,6 +245,11 @@ for (const width of [390, 1280]) {
 {
   const file = path.join(folder, "memory.html");
   run("export", database, "--html", file);
+  const first = await open(390, "dark", `file://${file}`);
+  await first.getByText(/ok (\d+) of \1 quotes hold/).waitFor();
+  await first.getByText("The head, signed").click();
+  await audit(first, "the overview of a file");
+  await first.context().close();
   const page = await open(1280, "light", `file://${file}#/why/fare-mon`);
   await page.getByRole("heading", { level: 1, name: "fare-mon" }).waitFor();
   check((await page.locator(".source .tag").allTextContents()).some((text) => text.includes("ok")), "quotes hold");

@@ -43,25 +43,20 @@ impl<'a> Filter<'a> {
         Filter { snapshot, reader_position, ahead: OnceCell::new(), declared: OnceCell::new() }
     }
 
-    fn state(&self) -> &State {
+    pub(super) fn state(&self) -> &State {
         &self.snapshot.state
     }
 
-    fn select(&self, column: Column, test: &dyn Fn(f64) -> bool) -> Result<Bits> {
+    pub(super) fn select(&self, column: Column, test: &dyn Fn(f64) -> bool) -> Result<Bits> {
         self.snapshot.keep(self.state().bound() as usize / 8)?;
         self.snapshot.tick()?;
         self.state().attributes.select(column, self.state().bound(), test)
     }
 
-    fn select_values(&self, column: Column, wanted: ValueTest<'_>) -> Result<Bits> {
+    pub(super) fn select_values(&self, column: Column, wanted: ValueTest<'_>) -> Result<Bits> {
         self.snapshot.keep(self.state().bound() as usize / 8)?;
         self.snapshot.tick()?;
         self.state().attributes.select_values(column, self.state().bound(), wanted)
-    }
-
-    /// The items whose primary episode this is.
-    fn of_episode(&self, number: u32) -> Result<Bits> {
-        self.select_values(Column::Episode, ValueTest::Range(i64::from(number), i64::from(number)))
     }
 
     /// The items of `among` that match.
@@ -197,8 +192,7 @@ impl<'a> Filter<'a> {
             None | Some(Scope::All) => Ok(true),
             Some(Scope::Episodes(ids)) => {
                 let wanted = episode_numbers(self.state(), ids)?;
-                let episodes = self.state().episodes_of(view.id, view.attributes()?)?;
-                Ok(episodes.iter().any(|number| wanted.contains(number)))
+                Ok(view.episode_numbers()?.iter().any(|number| wanted.contains(number)))
             }
             pages @ Some(Scope::Pages(_)) => Ok(self.scope(pages)?.contains(view.id.0)),
         }
@@ -209,6 +203,9 @@ impl<'a> Filter<'a> {
         match test {
             Test::Compare { name, op, value } => {
                 let op = *op;
+                if let (true, Op::Eq, Value::Text(id)) = (is_episode(name), op, value) {
+                    return self.in_episodes(&[id]).map(Some);
+                }
                 if let (Some(column), Op::Eq, Value::Text(text)) = (symbols(name), op, value) {
                     let Some(number) = self.state().symbol(text)?.map(i64::from) else { return Ok(Some(Bits::new())) };
                     return self.select_values(column, ValueTest::Range(number, number)).map(Some);
@@ -217,6 +214,10 @@ impl<'a> Filter<'a> {
                     return self.select_values(column, ValueTest::Range(low, high)).map(Some);
                 }
                 self.by_name(name, &|cell| cell::holds(cell, op, value))
+            }
+            Test::In { name, not: false, list } if is_episode(name) => {
+                let ids: Option<Vec<&String>> = list.iter().map(text_of).collect();
+                ids.map(|ids| self.in_episodes(&ids)).transpose()
             }
             Test::In { name, not, list } => {
                 self.by_name(name, &|cell| list.iter().any(|value| cell::holds(cell, Op::Eq, value)) != *not)
@@ -263,7 +264,7 @@ impl<'a> Filter<'a> {
     }
 
     /// The items whose attribute passes the test; `None` if the attribute has no column.
-    fn by_name(&self, name: &Name, test: &dyn Fn(&Cell) -> bool) -> Result<Option<Bits>> {
+    pub(super) fn by_name(&self, name: &Name, test: &dyn Fn(&Cell) -> bool) -> Result<Option<Bits>> {
         let Some(attribute) = name.attribute() else { return Ok(None) };
         let named = |column, of: fn(u8) -> Option<&'static str>| {
             self.select(column, &|byte| of(byte as u8).is_some_and(|name| test(&Cell::text(name)))).map(Some)
@@ -514,59 +515,6 @@ impl<'a> Filter<'a> {
             Ref::Episode(_) => Err(Error::Invalid(format!("an episode cannot be the target of {edge}"))),
         }
     }
-
-    /// The items in scope.
-    pub(crate) fn scope(&self, scope: Option<&Scope>) -> Result<Bits> {
-        let state = self.state();
-        match scope {
-            None | Some(Scope::All) => Ok(Bits::full(state.bound())),
-            Some(Scope::Episodes(ids)) => {
-                let mut found = Bits::new();
-                for number in episode_numbers(state, ids)? {
-                    found = found.or(&self.of_episode(number)?);
-                    let also = state.scan(tables::EPISODE_MEMBER, &tables::numbers([number]))?;
-                    let also: Bits = also.iter().filter_map(|(key, _)| tables::number_at(key, 4)).collect();
-                    found = found.or(&also);
-                }
-                // Themes without an episode are in no scope here; the recall plan adds them.
-                Ok(found)
-            }
-            Some(Scope::Pages(keys)) => {
-                let mut traces = Vec::new();
-                for key in keys {
-                    traces.extend(self.snapshot.page_traces(key)?);
-                }
-                let mut found: Vec<u32> = traces.iter().map(|id| id.0).collect();
-                for trace in traces {
-                    found.extend(state.dependents(trace)?.iter().map(|id| id.0));
-                }
-                Ok(found.into_iter().collect())
-            }
-        }
-    }
-
-    /// The items of a noun.
-    pub(crate) fn noun(&self, noun: Noun) -> Result<Bits> {
-        let kind = |kind: Kind| self.select(Column::Kind, &|byte| byte as u8 == kind.to_byte());
-        let layer = |of: Layer| {
-            self.select(Column::Kind, &|byte| Kind::from_byte(byte as u8).is_some_and(|kind| kind.layer() == of))
-        };
-        match noun {
-            Noun::Themes => layer(Layer::Theme),
-            Noun::Concepts => kind(Kind::Concept),
-            Noun::Intents => kind(Kind::Intent),
-            Noun::Recalls => layer(Layer::Recall),
-            Noun::Summaries => kind(Kind::Summary),
-            Noun::Facts => kind(Kind::Fact),
-            Noun::Procedures => kind(Kind::Procedure),
-            Noun::Traces => layer(Layer::Trace),
-            Noun::Turns => kind(Kind::Turn),
-            Noun::Calls => kind(Kind::Call),
-            Noun::Observations => kind(Kind::Observation),
-            Noun::Items => Ok(Bits::full(self.state().bound())),
-            Noun::Pages | Noun::Episodes => Ok(Bits::new()),
-        }
-    }
 }
 
 /// The numbers of the named episodes.
@@ -604,9 +552,22 @@ fn symbols(name: &Name) -> Option<Column> {
     }
 }
 
+fn is_episode(name: &Name) -> bool {
+    name.attribute() == Some(AttributeId::Episode)
+}
+
+fn text_of(value: &Value) -> Option<&String> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
 /// Returns true if a column of attributes answers a test.
 fn has_column(test: &Test) -> bool {
     match test {
+        Test::Compare { name, op: Op::Eq, value: Value::Text(_) } if is_episode(name) => true,
+        Test::In { name, not: false, list } if is_episode(name) => list.iter().all(|value| text_of(value).is_some()),
         Test::Compare { name, .. }
         | Test::In { name, .. }
         | Test::Between { name, .. }

@@ -1,13 +1,14 @@
 //! One item as statements see it: every attribute of the query language.
 
 use crate::Result;
-use crate::model::item::{Attributes, ItemId, Kind, Layer};
+use crate::model::item::{Attributes, ItemId, Kind, Layer, Source, Status, Support};
 use crate::model::plural::counted;
 use crate::read::answer::Citation;
 use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
 use crate::records::field;
 use crate::records::record::FieldValue;
+use crate::state::attributes::Column;
 use crate::state::conflicts::Conflicts;
 use crate::state::content::Content;
 use crate::state::reader_position::{ReaderPosition, Window};
@@ -145,11 +146,12 @@ impl<'a> ItemView<'a> {
             AttributeId::Item => return Ok(Some(Cell::Integer(i64::from(self.id.0)))),
             AttributeId::Key => return Ok(Some(Cell::Text(self.key()?))),
             AttributeId::Text => return Ok(Some(Cell::text(self.content()?.text()))),
+            AttributeId::Episode => return self.episodes(),
             // Reads only the columns involved instead of all attributes.
-            AttributeId::Kind | AttributeId::Layer | AttributeId::Step | AttributeId::Time | AttributeId::Age
-                if self.attributes.get().is_none() =>
-            {
-                return self.read_few_columns(id);
+            _ if self.attributes.get().is_none() => {
+                if let Some(cell) = self.read_few_columns(id)? {
+                    return Ok(cell);
+                }
             }
             _ => {}
         }
@@ -162,7 +164,6 @@ impl<'a> ItemView<'a> {
             AttributeId::Layer => Some(Cell::text(a.layer().as_str())),
             AttributeId::Kind => Some(Cell::text(a.kind.as_str())),
             AttributeId::Tokens => Some(Cell::count(u64::from(a.tokens))),
-            AttributeId::Episode => self.episodes()?,
             AttributeId::Page => a.page.map(|page| state.page(page)).transpose()?.map(|page| Cell::Text(page.key)),
             AttributeId::Step => a.step.map(Cell::count),
             AttributeId::Time => a.time.map(Cell::Time),
@@ -201,19 +202,30 @@ impl<'a> ItemView<'a> {
         })
     }
 
-    /// An attribute read from its own columns only.
-    fn read_few_columns(&self, id: AttributeId) -> Result<Option<Cell>> {
+    /// An attribute read from its own columns only; the outer `None` for one that needs more.
+    fn read_few_columns(&self, id: AttributeId) -> Result<Option<Option<Cell>>> {
         let state = &self.snapshot.state;
-        if let AttributeId::Kind | AttributeId::Layer = id {
-            let kind = self.kind()?;
-            return Ok(Some(Cell::text(if id == AttributeId::Kind { kind.as_str() } else { kind.layer().as_str() })));
-        }
-        let (step, time) = state.moment(self.id)?;
-        Ok(match id {
-            AttributeId::Step => step.map(Cell::count),
-            AttributeId::Time => time.map(Cell::Time),
-            _ => self.reader_position.age(time).map(Cell::Duration),
-        })
+        let number = |column| state.attributes.number(self.id, column);
+        let byte = |column| Ok::<_, crate::Error>(number(column)?.map(|byte| byte as u8));
+        let named = |name: Option<&'static str>| name.map(Cell::text);
+        let flagged = |column| Ok::<_, crate::Error>(number(column)?.map(|flag| Cell::Bool(flag != 0.0)));
+        let count = |column| Ok::<_, crate::Error>(number(column)?.map(|count| Cell::Integer(count as i64)));
+        Ok(Some(match id {
+            AttributeId::Kind => named(Some(self.kind()?.as_str())),
+            AttributeId::Layer => named(Some(self.kind()?.layer().as_str())),
+            AttributeId::Step => state.moment(self.id)?.0.map(Cell::count),
+            AttributeId::Time => state.moment(self.id)?.1.map(Cell::Time),
+            AttributeId::Age => self.reader_position.age(state.moment(self.id)?.1).map(Cell::Duration),
+            AttributeId::Status => named(byte(Column::Status)?.and_then(Status::from_byte).map(Status::as_str)),
+            AttributeId::Source => named(byte(Column::Source)?.and_then(Source::from_byte).map(Source::as_str)),
+            AttributeId::Support => named(byte(Column::Support)?.and_then(Support::from_byte).map(Support::as_str)),
+            AttributeId::Active => flagged(Column::Active)?,
+            AttributeId::Redacted => flagged(Column::Redacted)?,
+            AttributeId::Ungrounded => flagged(Column::Ungrounded)?,
+            AttributeId::Tokens => count(Column::Tokens)?,
+            AttributeId::Commit => count(Column::Commit)?,
+            _ => return Ok(None),
+        }))
     }
 
     /// The citations, verified by hashing each span again: `t1 text 6..16 ok`, `page p7 ok`.
@@ -235,10 +247,17 @@ impl<'a> ItemView<'a> {
         Ok(leader.map(|item| Cell::Integer(i64::from(item.0))))
     }
 
+    /// Every episode of the item, by number.
+    pub(crate) fn episode_numbers(&self) -> Result<Vec<u32>> {
+        let state = &self.snapshot.state;
+        let (first, _) = state.attributes.log(self.id)?;
+        state.episodes_of(self.id, self.kind()?.layer(), first)
+    }
+
     fn episodes(&self) -> Result<Option<Cell>> {
         let state = &self.snapshot.state;
         let mut ids = Vec::new();
-        for number in state.episodes_of(self.id, self.attributes()?)? {
+        for number in self.episode_numbers()? {
             ids.push(Cell::Text(state.episode_id(number)?.as_ref().to_owned()));
         }
         Ok(match ids.len() {

@@ -10,6 +10,7 @@ pub(crate) mod escalation;
 pub(crate) mod field_filter;
 pub(crate) mod fields;
 pub(crate) mod filter;
+pub(crate) mod filter_sets;
 pub(crate) mod glob;
 pub(crate) mod guidance;
 pub(crate) mod item_attributes;

@@ -14,6 +14,7 @@ use crate::model::item::{ItemId, Layer};
 use crate::model::plural::counted;
 use crate::read::snapshot::Snapshot;
 use holotype_index::bitmap::Bits;
+use std::time::Instant;
 
 /// The candidates that the stages of a plan found.
 pub(super) struct Ranked {
@@ -116,8 +117,12 @@ impl<'r, 'w> StageRunner<'r, 'w> {
 
     /// Gathers and ranks the candidates of a stage.
     pub(super) fn stage(&mut self, at: usize, asked: &StageQuery) -> Result<()> {
-        let gathered = self.candidates(&self.context.plan.stages[at], asked)?;
-        self.rank(at, gathered)
+        let started = Instant::now();
+        let stage = &self.context.plan.stages[at];
+        let gathered = self.candidates(stage, asked)?;
+        self.rank(at, gathered)?;
+        self.steps.push((stage.noun.to_string(), format!("took {} µs", started.elapsed().as_micros())));
+        Ok(())
     }
 
     /// The candidates of a stage, with their neighbours.

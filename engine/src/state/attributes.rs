@@ -142,85 +142,66 @@ impl AttributeStore {
 
     /// The attributes of an item.
     pub(crate) fn get(&self, id: ItemId) -> Result<Attributes> {
-        if let Some(changed) = self.changed(id.0) {
-            return Ok(changed.as_ref().clone());
+        self.read(id, |changed| changed.as_ref().clone(), |chunk| chunk.get(id.0))
+    }
+
+    /// Reads an item from the changes or, if it has not changed since the last checkpoint, from its chunk.
+    fn read<T>(
+        &self,
+        id: ItemId,
+        changed: impl FnOnce(&Arc<Attributes>) -> T,
+        stored: impl FnOnce(&Chunk) -> Result<T>,
+    ) -> Result<T> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(attributes), _) => Ok(changed(attributes)),
+            (None, Some(chunk)) => stored(chunk),
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
         }
-        match self.chunks.get((id.0 / CHUNK_ITEMS) as usize) {
-            Some(chunk) => chunk.get(id.0),
-            None => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
+    }
+
+    /// One attribute of an item as a number; `None` if absent.
+    pub(crate) fn number(&self, id: ItemId, column: Column) -> Result<Option<f64>> {
+        self.read(id, |changed| column.of(changed), |chunk| chunk.number_of(id.0, column))
     }
 
     /// The attributes that S needs for an item of a layer: at most a third of the columns.
     pub(crate) fn scalars(&self, id: ItemId, layer: Layer, reads: Reads) -> Result<Scalars> {
-        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok(Scalars::of(changed, reads)),
-            (None, Some(chunk)) => chunk.scalars(id.0, layer, reads),
-            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
+        self.read(id, |changed| Scalars::of(changed, reads), |chunk| chunk.scalars(id.0, layer, reads))
     }
 
     /// The log position of an item's record, and whether the record was erased.
     pub(crate) fn location_of(&self, id: ItemId) -> Result<(u64, bool)> {
-        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok((changed.lsn, changed.redacted)),
-            (None, Some(chunk)) => chunk.location_of(id.0),
-            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
+        self.read(id, |changed| (changed.lsn, changed.redacted), |chunk| chunk.location_of(id.0))
     }
 
     /// The attributes that a citation of the item shows.
     pub(crate) fn cited(&self, id: ItemId) -> Result<Cited> {
-        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok(Cited::from(changed.as_ref())),
-            (None, Some(chunk)) => chunk.cited(id.0),
-            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
+        self.read(id, |changed| Cited::from(changed.as_ref()), |chunk| chunk.cited(id.0))
     }
 
     /// The step and the time of an item.
     pub(crate) fn moment(&self, id: ItemId) -> Result<(Option<u64>, Option<i64>)> {
-        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok((changed.step, changed.time)),
-            (None, Some(chunk)) => chunk.moment(id.0),
-            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
+        self.read(id, |changed| (changed.step, changed.time), |chunk| chunk.moment(id.0))
     }
 
     /// The facts that decide in which base sets an item is.
     fn facts(&self, id: ItemId) -> Result<Facts> {
-        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok(Facts::from(changed.as_ref())),
-            (None, Some(chunk)) => chunk.facts(id.0),
-            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
+        self.read(id, |changed| Facts::from(changed.as_ref()), |chunk| chunk.facts(id.0))
     }
 
     /// The kind of an item; reads one column.
     pub(crate) fn kind(&self, id: ItemId) -> Result<Kind> {
-        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok(changed.kind),
-            (None, Some(chunk)) => chunk.kind(id.0),
-            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
+        self.read(id, |changed| changed.kind, |chunk| chunk.kind(id.0))
     }
 
     /// The episode and log of an item.
     pub(crate) fn log(&self, id: ItemId) -> Result<(Option<u32>, Option<u32>)> {
-        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok((changed.episode, changed.log_id)),
-            (None, Some(chunk)) => chunk.log(id.0),
-            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
+        self.read(id, |changed| (changed.episode, changed.log_id), |chunk| chunk.log(id.0))
     }
 
     /// The speaker of an item.
     pub(crate) fn speaker(&self, id: ItemId) -> Result<Option<u32>> {
-        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok(changed.speaker),
-            (None, Some(chunk)) => chunk.speaker(id.0),
-            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
-        }
+        self.read(id, |changed| changed.speaker, |chunk| chunk.speaker(id.0))
     }
 
     fn changed(&self, id: u32) -> Option<&Arc<Attributes>> {

@@ -236,7 +236,7 @@ impl State {
         for source in self.sources_among(out.iter().copied(), id, attributes.layer())? {
             if known.source.as_ref().is_none_or(|known| known.id != source) {
                 let attributes = self.attributes(source)?;
-                let episodes = self.episodes_of(source, &attributes)?;
+                let episodes = self.episodes_of(source, attributes.layer(), attributes.episode)?;
                 known.source = Some(SourceFacts { id: source, attributes, episodes });
             }
             known.source.iter().for_each(|source| summary.take(source));

@@ -376,10 +376,10 @@ impl State {
         rows.iter().map(|(key, value)| Ok((EdgeEnd::decode(key)?, codec::decode(value)?))).collect()
     }
 
-    /// Every episode an item belongs to, by number.
-    pub(crate) fn episodes_of(&self, id: ItemId, attributes: &Attributes) -> Result<Vec<u32>> {
-        let mut episodes: Vec<u32> = attributes.episode.into_iter().collect();
-        if attributes.layer() != Layer::Trace {
+    /// Every episode an item of a layer belongs to, by number; `first` is the one in its attributes.
+    pub(crate) fn episodes_of(&self, id: ItemId, layer: Layer, first: Option<u32>) -> Result<Vec<u32>> {
+        let mut episodes: Vec<u32> = first.into_iter().collect();
+        if layer != Layer::Trace {
             for (key, _) in self.scan(tables::MEMBER_EPISODE, &tables::numbers([id.0]))? {
                 episodes.extend(tables::number_at(&key, 4));
             }

@@ -60,7 +60,7 @@ pub(super) fn run(snapshot: &Snapshot, statement: &plan::Conflicts) -> Result<Ta
         }
     }
     let mut rows = keep(rows, listing)?;
-    sort(&mut rows, &listing.order, |row, index| named(row, &listing.order[index].name));
+    sort(&mut rows, listing, |row, index| named(row, &listing.order[index].name));
     let columns = columns(listing, COLUMNS);
     let rows = cut(rows, listing);
     Ok(table_of("conflicts", &columns, &rows))

@@ -5,11 +5,14 @@ use crate::Result;
 use crate::model::item::ItemId;
 use crate::read::answer::Table;
 use crate::read::cell::{Cell, Cells, named};
+use crate::read::filter::Filter;
+use crate::read::filter_sets::Groups as Parts;
 use crate::read::item_view::ItemView;
 use crate::read::snapshot::Snapshot;
 use crate::state::reader_position::ReaderPosition;
+use holotype_index::bitmap::Bits;
 use holotype_query::plan::{Bucket, Count, Interval, Measure, Thing};
-use holotype_query::{MeasureKind, Name, Noun};
+use holotype_query::{AttributeId, MeasureKind, Name, Noun};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -73,6 +76,10 @@ pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
             let found = items(snapshot, &reader_position, noun, &count.listing, None)?;
             if buckets.is_empty() && count.measures.is_empty() {
                 groups.insert(GroupKey(Vec::new()), Group { count: found.count(), measured: Vec::new() });
+            } else if let Some(parts) = parts(&Filter::new(snapshot, &reader_position), count)? {
+                snapshot.tick()?;
+                let found: Bits = found.into_bits();
+                divide(found, &parts, &mut Vec::new(), &mut groups);
             } else {
                 add_items(snapshot, &reader_position, found.iter(), count, buckets, &mut groups)?;
             }
@@ -90,6 +97,43 @@ pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
         );
     }
     Ok(to_table(count, buckets, groups))
+}
+
+/// For each attribute of the groups, the items that have each of its values; `None` if an attribute has many, or if
+/// something is measured, so that items are to be read one by one.
+fn parts(filter: &Filter<'_>, count: &Count) -> Result<Option<Vec<Parts>>> {
+    if !count.measures.is_empty() {
+        return Ok(None);
+    }
+    let part = |bucket: &Bucket| match (&bucket.every, bucket.name.attribute()) {
+        (None, _) => filter.groups(&bucket.name),
+        (Some(Interval::Clock(width)), Some(AttributeId::Time)) => {
+            filter.time_groups(|time| floor(time, width.micros()), width.micros())
+        }
+        _ => Ok(None),
+    };
+    count.group.iter().map(part).collect()
+}
+
+/// Divides items by the values of the first attribute, each part by those of the next one, and counts the last parts.
+fn divide(found: Bits, parts: &[Parts], key: &mut Vec<Option<Cell>>, groups: &mut Groups) {
+    if found.is_empty() {
+        return;
+    }
+    let Some((values, rest)) = parts.split_first() else {
+        groups.insert(GroupKey(key.clone()), Group { count: found.count(), measured: Vec::new() });
+        return;
+    };
+    let mut absent = found.clone();
+    for (value, having) in values {
+        absent = absent.and_not(having);
+        key.push(Some(value.clone()));
+        divide(found.and(having), rest, key, groups);
+        key.pop();
+    }
+    key.push(None);
+    divide(absent, rest, key, groups);
+    key.pop();
 }
 
 fn add_items(
@@ -127,13 +171,15 @@ fn add(groups: &mut Groups, by: Vec<Option<Cell>>, cells: Vec<Option<Cell>>) {
     }
 }
 
+/// The start of the interval of a width that contains a value.
+fn floor(value: i64, width: u64) -> i64 {
+    let width = i64::try_from(width.max(1)).unwrap_or(i64::MAX);
+    value.div_euclid(width).saturating_mul(width)
+}
+
 /// The start of the bucket that contains a value.
 fn bucketed(cell: Option<Cell>, bucket: &Bucket) -> Option<Cell> {
     let Some(every) = &bucket.every else { return cell };
-    let floor = |value: i64, width: u64| {
-        let width = i64::try_from(width.max(1)).unwrap_or(i64::MAX);
-        value.div_euclid(width).saturating_mul(width)
-    };
     match (every, cell?) {
         (Interval::Clock(width), Cell::Time(at)) => Some(Cell::Time(floor(at, width.micros()))),
         (Interval::Clock(width), Cell::Duration(at)) => Some(Cell::Duration(floor(at, width.micros()))),

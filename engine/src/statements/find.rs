@@ -52,7 +52,7 @@ pub(super) fn begin(snapshot: &Snapshot, find: &Find) -> Result<Option<Items>> {
                 snapshot.keep(kept_len(&keys))?;
                 keyed.push((id, keys));
             }
-            sort(&mut keyed, order, |(_, keys), index| keys[index].clone());
+            sort(&mut keyed, listing, |(_, keys), index| keys[index].clone());
             cut(keyed.into_iter().map(|(id, _)| (id, None)), listing)
         }
     };

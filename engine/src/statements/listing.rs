@@ -53,6 +53,14 @@ impl ListedItems {
         }
     }
 
+    /// The items as a set.
+    pub(super) fn into_bits(self) -> Bits {
+        match self {
+            ListedItems::Few(ids) => ids.iter().map(|(id, _)| id.0).collect(),
+            ListedItems::Many(ids) => ids,
+        }
+    }
+
     /// The items in ascending order.
     pub(super) fn iter(&self) -> Box<dyn Iterator<Item = ItemId> + '_> {
         match self {
@@ -298,29 +306,38 @@ pub(super) fn columns(listing: &Listing, all: &[AttributeId]) -> Vec<Name> {
     }
 }
 
-/// Sorts rows by the keys of `order by`. Absent values come last in either direction; the sort is stable. The keys of a
-/// row are made once: a comparison must not copy texts.
-pub(super) fn sort<T>(rows: &mut Vec<T>, keys: &[OrderKey], cell: impl Fn(&T, usize) -> Option<Cell>) {
+/// Sorts rows by the keys of `order by`, and drops those that `limit n skip m` does not reach. Absent values come last in
+/// either direction; the sort is stable. The keys of a row are made once: a comparison must not copy texts.
+pub(super) fn sort<T>(rows: &mut Vec<T>, listing: &Listing, cell: impl Fn(&T, usize) -> Option<Cell>) {
+    let keys = &listing.order;
     let cells = |row: &T| (0..keys.len()).map(|index| cell(row, index)).collect::<Vec<_>>();
-    let mut keyed: Vec<(Vec<Option<Cell>>, T)> = rows.drain(..).map(|row| (cells(&row), row)).collect();
-    keyed.sort_by(|(a, _), (b, _)| {
-        for (key, cells) in keys.iter().zip(a.iter().zip(b)) {
-            let order = match cells {
-                (Some(a), Some(b)) => {
-                    let order = a.order(b);
-                    if key.direction == Some(Direction::Desc) { order.reverse() } else { order }
-                }
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (None, None) => Ordering::Equal,
-            };
-            if order != Ordering::Equal {
-                return order;
-            }
-        }
-        Ordering::Equal
-    });
-    rows.extend(keyed.into_iter().map(|(_, row)| row));
+    let mut keyed: Vec<(Vec<Option<Cell>>, usize, T)> =
+        rows.drain(..).enumerate().map(|(place, row)| (cells(&row), place, row)).collect();
+    let order = |(a, place, _): &(Vec<Option<Cell>>, usize, T), (b, other, _): &(Vec<Option<Cell>>, usize, T)| {
+        keys.iter()
+            .zip(a.iter().zip(b))
+            .fold(Ordering::Equal, |order, (key, cells)| order.then_with(|| ordered(key, cells)))
+            .then(place.cmp(other))
+    };
+    if let Some(most) = shown(listing).and_then(|most| usize::try_from(most).ok())
+        && most < keyed.len()
+    {
+        keyed.select_nth_unstable_by(most, order);
+        keyed.truncate(most);
+    }
+    keyed.sort_unstable_by(order);
+    rows.extend(keyed.into_iter().map(|(_, _, row)| row));
+}
+
+/// The order of two cells by a key.
+fn ordered(key: &OrderKey, cells: (&Option<Cell>, &Option<Cell>)) -> Ordering {
+    match cells {
+        (Some(a), Some(b)) if key.direction == Some(Direction::Desc) => a.order(b).reverse(),
+        (Some(a), Some(b)) => a.order(b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    }
 }
 
 /// Applies `limit n skip m`.
@@ -337,7 +354,7 @@ pub(super) fn table(verb: &'static str, thing: Thing, listing: &Listing, rows: V
 
 /// Sorts rows, applies the limit and builds the table.
 pub(super) fn cut_and_sort(verb: &'static str, listing: &Listing, columns: &[Name], mut rows: Vec<Cells>) -> Table {
-    sort(&mut rows, &listing.order, |row, index| named(row, &listing.order[index].name));
+    sort(&mut rows, listing, |row, index| named(row, &listing.order[index].name));
     table_of(verb, columns, &cut(rows, listing))
 }
 

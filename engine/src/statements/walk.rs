@@ -67,7 +67,7 @@ pub(super) fn run(snapshot: &Snapshot, walk: &Walk) -> Result<Table> {
         }
         rows.push((keys, row(snapshot, walk, reached, &view, &columns)?));
     }
-    sort(&mut rows, &walk.listing.order, |(keys, _), index| keys[index].clone());
+    sort(&mut rows, &walk.listing, |(keys, _), index| keys[index].clone());
     let rows = cut(rows, &walk.listing).into_iter().map(|(_, row)| row).collect();
     Ok(Table { verb, columns: headings(&columns), rows, ..Table::default() })
 }

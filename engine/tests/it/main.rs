@@ -29,6 +29,7 @@ mod forget_beside_readers;
 mod format_document;
 mod golden;
 mod graph;
+mod grouping;
 mod guidance;
 #[path = "../../examples/helm.rs"]
 mod helm_example;

@@ -119,7 +119,8 @@ fn steady(text: &str) -> String {
         let words: Vec<&str> = line.split(' ').map(|word| if hash(word) { "HASH" } else { word }).collect();
         words.join(" ")
     };
-    let differs = |line: &str| line.starts_with("answer | ") || line.starts_with("accelerator | ");
+    let differs =
+        |line: &str| line.starts_with("answer | ") || line.starts_with("accelerator | ") || line.contains(" | took ");
     let lines = text.lines().filter(|line| !differs(line)).map(steady_line);
     lines.map(|line| line.trim_end().to_owned() + "\n").collect()
 }

@@ -13,6 +13,7 @@ mod embedding;
 mod fleet;
 mod graph;
 mod importers;
+mod inspector;
 mod interchange;
 mod judge;
 mod knowledge;

@@ -3,9 +3,9 @@
 //! Opening a chunk looks the columns up by name once. Reading an item is one array access per attribute. The greatest
 //! value of a type means absent; for step and time bits of `flags` tell.
 
-use super::Cited;
 use super::base_sets::Facts;
 use super::select::SetCache;
+use super::{Cited, Column};
 use crate::model::item::{Attributes, Kind, Layer, Origin, Source, Status, Support};
 use crate::model::plural::counted;
 use crate::records::record::bad_byte;
@@ -177,6 +177,40 @@ impl Chunk {
             step: if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None },
         })
     }
+
+    /// One attribute of an item as a number; `None` if absent.
+    pub(super) fn number_of(&self, id: u32, column: Column) -> Result<Option<f64>> {
+        let layout = &self.layout;
+        let byte = |column| Ok(Some(self.value(column, id)?).filter(|byte| *byte != NO_U8).map(f64::from));
+        let flagged = |bit| Ok(Some(f64::from(u8::from(self.value(layout.flags, id)? & bit != 0))));
+        let symbol = |column| Ok(self.optional(column, id)?.map(f64::from));
+        let count = |column| Ok(Some(f64::from(self.value::<u32>(column, id)?)));
+        let real = |column| Ok(Some(f64::from(self.value::<f32>(column, id)?)));
+        match column {
+            Column::Kind => byte(layout.kind),
+            Column::Status => byte(layout.status),
+            Column::Source => byte(layout.source),
+            Column::Support => byte(layout.support),
+            Column::ReturnScore => byte(layout.return_score),
+            Column::Active => flagged(flag::ACTIVE),
+            Column::Redacted => flagged(flag::REDACTED),
+            Column::Ungrounded => flagged(flag::UNGROUNDED),
+            Column::Pending => flagged(flag::PENDING),
+            Column::Episode => symbol(layout.episode),
+            Column::Version => symbol(layout.version),
+            Column::Speaker => symbol(layout.speaker),
+            Column::Tool => symbol(layout.tool),
+            Column::Tokens => count(layout.tokens),
+            Column::Reports => count(layout.utility_count),
+            Column::Rollouts => count(layout.credit_count),
+            Column::Utility => real(layout.utility),
+            Column::Credit => real(layout.credit),
+            Column::Commit => Ok(Some(self.value(layout.commit, id)? as f64)),
+            Column::Step => Ok(self.moment(id)?.0.map(|step| step as f64)),
+            Column::Time => Ok(self.moment(id)?.1.map(|time| time as f64)),
+        }
+    }
+
     /// The facts that decide in which base sets an item is.
     pub(super) fn facts(&self, id: u32) -> Result<Facts> {
         let flags = self.value(self.layout.flags, id)?;

@@ -14,10 +14,11 @@
 //!
 //! Every span is read from the log and hashed again for this story.
 
-use crate::{Error, Result};
-use holotype::answer::Output;
-use holotype::query::{ParamValue, Params};
-use holotype::{Content, ItemId, Snapshot};
+use crate::read::answer::Output;
+use crate::read::snapshot::Snapshot;
+use crate::state::content::Content;
+use crate::{Error, ItemId, Result, time};
+use holotype_query::{ParamValue, Params};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -29,83 +30,123 @@ const MAX_ROWS: u32 = 500;
 const QUIET: [&str; 12] =
     ["key", "source", "episode", "step", "time", "version", "trust", "utility", "speaker", "tool", "log_id", "page"];
 
-/// The story of an item, as JSON and as text.
+/// The story of an item, as JSON and as text ([`Snapshot::why`]).
 #[derive(Debug, Clone)]
 pub struct Story {
     value: Value,
 }
 
-/// Tells the story of an item: its key, or `#NUMBER`.
-///
-/// # Errors
-/// [`Error::Database`] if there is no such item, or if its bytes cannot be read.
-pub fn story(snapshot: &Snapshot, name: &str) -> Result<Story> {
-    let id = snapshot.item_named(name)?;
-    let key = snapshot.key_of(id)?;
-    let of_item = |statement: &str| -> Result<Vec<Value>> {
-        rows(snapshot, statement, Params::from([("k".to_owned(), ParamValue::Text(key.clone()))]))
-    };
-    let conflicts = of_item(&format!("conflicts where item = $k limit {MAX_ROWS}")).unwrap_or_default();
-    let mut rivals = Vec::new();
-    for name in conflicts.iter().filter_map(|row| row.get("name").and_then(Value::as_str)) {
-        let params = Params::from([("n".to_owned(), ParamValue::Text(name.to_owned()))]);
-        rivals
-            .extend(rows(snapshot, &format!("conflicts where name = $n limit {MAX_ROWS}"), params).unwrap_or_default());
-    }
-    let value = json!({
-        "commit": snapshot.commit(),
-        "item": item(snapshot, id)?,
-        "citations": citations(snapshot, id)?,
-        "sources": of_item(&format!("sources of $k depth {MAX_DEPTH} limit {MAX_ROWS}"))?,
-        "dependents": of_item(&format!("dependents of $k depth {MAX_DEPTH} limit {MAX_ROWS}"))?,
-        "history": of_item(&format!("history of $k limit {MAX_ROWS}"))?,
-        "conflicts": rivals,
-    });
-    Ok(Story { value })
-}
-
-/// An item with its fields and attributes.
-pub(crate) fn item(snapshot: &Snapshot, id: ItemId) -> Result<Value> {
-    let item = snapshot.item(id)?;
-    let of = snapshot.attributes(id)?;
-    let mut object = Map::new();
-    let mut set = |name: &str, value: Value| {
-        if !value.is_null() {
-            object.insert(name.to_owned(), value);
+impl Snapshot {
+    /// Tells the story of an item: its key, or `#NUMBER`.
+    ///
+    /// ```
+    /// use holotype::{Holotype, Options, params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let database = Holotype::create(dir.path().join("memory.holo"), Options::default())?;
+    /// let script = "record call 'price=450' in episode 'trip' with key = 't1';
+    ///               remember fact 'it costs 450' from 't1' quoting '450' with key = 'price'";
+    /// database.query(script, &params! {})?;
+    /// let story = database.snapshot().why("price")?;
+    /// assert!(story.to_text().contains(r#"text[6..9] "450"  ok"#));
+    /// # Ok::<(), holotype::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is no such item; [`Error::Damaged`] if its bytes cannot be read.
+    pub fn why(&self, item: &str) -> Result<Story> {
+        let id = self.item_named(item)?;
+        let key = self.key_of(id)?;
+        let of_item = |statement: &str| -> Result<Vec<Value>> {
+            rows(self, statement, Params::from([("k".to_owned(), ParamValue::Text(key.clone()))]))
+        };
+        let mut rivals = Vec::new();
+        for conflict in of_item(&format!("conflicts where item = $k limit {MAX_ROWS}"))? {
+            let Some(name) = conflict["name"].as_str() else { continue };
+            let params = Params::from([("n".to_owned(), ParamValue::Text(name.to_owned()))]);
+            rivals.extend(rows(self, &format!("conflicts where name = $n limit {MAX_ROWS}"), params)?);
         }
-    };
-    set("item", json!(id.0));
-    set("key", json!(snapshot.key_of(id)?));
-    set("layer", json!(of.kind.layer().to_string()));
-    set("kind", json!(of.kind.to_string()));
-    set("text", json!(item.content.text()));
-    set("fields", fields(&item.content));
-    set("status", json!(of.status.map(|status| status.to_string())));
-    set("source", json!(of.source.map(|source| source.to_string())));
-    set("episode", json!(of.episode));
-    set("step", json!(of.step));
-    set("time", json!(of.time.map(holotype::time::format)));
-    set("version", json!(of.version));
-    set("speaker", json!(of.speaker));
-    set("tool", json!(of.tool));
-    set("log_id", json!(of.log_id));
-    set("page", json!(of.page));
-    set("active", json!(of.active));
-    set("redacted", json!(of.redacted));
-    set("ungrounded", json!(of.ungrounded));
-    set("origin", json!(of.origin.to_string()));
-    set("support", json!(of.support.to_string()));
-    set("trust", json!(of.trust));
-    set("utility", json!(of.utility));
-    set("credit", json!(of.credit));
-    set("tokens", json!(of.tokens));
-    set("commit", json!(of.commit));
-    set("position", json!(of.lsn));
-    set("has_vector", json!(of.has_vector));
-    if let Some(conflict) = of.conflict {
-        set("conflict", json!(snapshot.key_of(conflict)?));
+        let value = json!({
+            "commit": self.commit(),
+            "item": self.item_to_json(id)?,
+            "citations": self.citations_to_json(id)?,
+            "sources": of_item(&format!("sources of $k depth {MAX_DEPTH} limit {MAX_ROWS}"))?,
+            "dependents": of_item(&format!("dependents of $k depth {MAX_DEPTH} limit {MAX_ROWS}"))?,
+            "history": of_item(&format!("history of $k limit {MAX_ROWS}"))?,
+            "conflicts": rivals,
+        });
+        Ok(Story { value })
     }
-    Ok(Value::Object(object))
+
+    /// An item with its fields and attributes, as JSON.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is no such item; [`Error::Damaged`] if its bytes cannot be read.
+    pub fn item_to_json(&self, id: ItemId) -> Result<Value> {
+        let item = self.item(id)?;
+        let of = self.attributes(id)?;
+        let mut object = Map::new();
+        let mut set = |name: &str, value: Value| {
+            if !value.is_null() {
+                object.insert(name.to_owned(), value);
+            }
+        };
+        set("item", json!(id.0));
+        set("key", json!(self.key_of(id)?));
+        set("layer", json!(of.kind.layer().to_string()));
+        set("kind", json!(of.kind.to_string()));
+        set("text", json!(item.content.text()));
+        set("fields", fields(&item.content));
+        set("status", json!(of.status.map(|status| status.to_string())));
+        set("source", json!(of.source.map(|source| source.to_string())));
+        set("episode", json!(of.episode));
+        set("step", json!(of.step));
+        set("time", json!(of.time.map(time::format)));
+        set("version", json!(of.version));
+        set("speaker", json!(of.speaker));
+        set("tool", json!(of.tool));
+        set("log_id", json!(of.log_id));
+        set("page", json!(of.page));
+        set("active", json!(of.active));
+        set("redacted", json!(of.redacted));
+        set("ungrounded", json!(of.ungrounded));
+        set("origin", json!(of.origin.to_string()));
+        set("support", json!(of.support.to_string()));
+        set("trust", json!(of.trust));
+        set("utility", json!(of.utility));
+        set("credit", json!(of.credit));
+        set("tokens", json!(of.tokens));
+        set("commit", json!(of.commit));
+        set("position", json!(of.lsn));
+        set("has_vector", json!(of.has_vector));
+        if !item.content.labels().is_empty() {
+            set("labels", json!(item.content.labels()));
+        }
+        if let Some(conflict) = of.conflict {
+            set("conflict", json!(self.key_of(conflict)?));
+        }
+        Ok(Value::Object(object))
+    }
+
+    /// The spans that an item cites, read and hashed again, as JSON.
+    ///
+    /// # Errors
+    /// As [`Snapshot::citations`].
+    pub fn citations_to_json(&self, id: ItemId) -> Result<Vec<Value>> {
+        let mut found = Vec::new();
+        for cited in self.citations(id)? {
+            found.push(json!({
+                "target": cited.target,
+                "field": cited.field,
+                "start": cited.start,
+                "end": cited.end,
+                "hash": cited.hash,
+                "verdict": cited.verdict.to_string(),
+                "text": cited.text,
+            }));
+        }
+        Ok(found)
+    }
 }
 
 /// The fields of an item in the order in which they were written; bytes as their number.
@@ -115,23 +156,6 @@ fn fields(content: &Content) -> Value {
         None => json!({"name": name, "bytes": content.field_bytes(name).map(<[u8]>::len)}),
     };
     Value::Array(content.field_names().map(field).collect())
-}
-
-/// The spans that an item cites, read and hashed again.
-pub(crate) fn citations(snapshot: &Snapshot, id: ItemId) -> Result<Vec<Value>> {
-    let mut found = Vec::new();
-    for cited in snapshot.citations(id)? {
-        found.push(json!({
-            "target": cited.target,
-            "field": cited.field,
-            "start": cited.start,
-            "end": cited.end,
-            "hash": cited.hash,
-            "verdict": cited.verdict.to_string(),
-            "text": cited.text,
-        }));
-    }
-    Ok(found)
 }
 
 /// The rows of a statement as objects.
