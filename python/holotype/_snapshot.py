@@ -89,11 +89,12 @@ class Snapshot(Reading):
         """The story of an item: what it says and rests on, what changed it, and what would fall with it.
 
         >>> print(db.snapshot().why("r1"))  # doctest: +ELLIPSIS
-        r1  fact...
+        r1  fact, trip-42 step 0, ..., success
           UA123 costs $450
         rests on
-          t1  call search_flights, trip-42...success
+          t1  call, success
             text[6..16] "price=$450"  ok
+        changed
         ...
         """
         return Story(*self._native.why(item))
