@@ -70,7 +70,7 @@ impl Snapshot {
 
 /// The items of the earlier view whose standing differs in the later one, with their changes.
 ///
-/// Who contradicts an item is decided name by name, so it is asked of items with claims only.
+/// Contradictions are decided name by name, so they are looked for at items with claims only.
 fn changes(before: &Snapshot, after: &Snapshot) -> Result<Vec<(ItemId, Vec<Value>)>> {
     let everything = ReaderPosition::default();
     let (earlier, later) = (Conflicts::new(&before.state, &everything), Conflicts::new(&after.state, &everything));

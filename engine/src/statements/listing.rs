@@ -306,8 +306,8 @@ pub(super) fn columns(listing: &Listing, all: &[AttributeId]) -> Vec<Name> {
     }
 }
 
-/// Sorts rows by the keys of `order by`, and drops those that `limit n skip m` does not reach. Absent values come last in
-/// either direction; the sort is stable. The keys of a row are made once: a comparison must not copy texts.
+/// Sorts rows by the keys of `order by`, and drops those that `limit n skip m` does not reach. Absent values come last
+/// in either direction; the sort is stable. The keys of a row are made once: a comparison must not copy texts.
 pub(super) fn sort<T>(rows: &mut Vec<T>, listing: &Listing, cell: impl Fn(&T, usize) -> Option<Cell>) {
     let keys = &listing.order;
     let cells = |row: &T| (0..keys.len()).map(|index| cell(row, index)).collect::<Vec<_>>();
