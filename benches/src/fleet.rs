@@ -4,15 +4,15 @@
 //! the common ones are in a tenth of the databases and the rare ones in a few; each database has three to eight of
 //! them, also with skew. What happens in a topic of a database happens to one of a few names, and each name is one of
 //! several databases. A tenth of the items are about any topic of the pool, whatever the database is about, and half
-//! of the words of each text are those that all texts have. A question has words of one item's topic, common words,
-//! and in seven of ten cases the name; so in three of ten, nothing but the choice of words tells the databases of a
-//! topic apart. Vectors are those of the hashing embedder.
+//! of the words of each text are common words, which every text has. A question has words of one item's topic, common
+//! words, and in seven of ten cases the name; in three of ten, only the choice of words separates the databases of a
+//! topic. The hashing embedder makes the vectors.
 //!
-//! `--data` takes passages with their facts and questions instead, as of `multihop`: each database has the passages
-//! that stand beside each other in the file.
+//! `--data` takes passages with their facts and questions instead, as `multihop` does: neighbouring passages of the
+//! file are one database.
 //!
-//! A question asked of all databases is the truth. Recall is the share of its best ten rows that are found when few are
-//! asked. Times are those of a fleet whose databases are open, after each question was asked once.
+//! A question asked of all databases gives the ten rows to find; recall is the share of them that a question to few
+//! databases finds. Each question is asked once before it is timed, with all databases open.
 
 mod corpus;
 mod passages;
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// Threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// The seed of what is generated.
+    /// The seed of the generator.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Passages and questions: the folder with NAME.jsonl, NAME.f16.npy, NAME.questions.jsonl and the vectors of those.
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// Passages of `--data` that are one database.
     #[arg(long, default_value_t = 10)]
     passages: usize,
-    /// Keep the databases in this folder, and use those that are there.
+    /// Keep the databases in this folder, and reuse existing ones.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }

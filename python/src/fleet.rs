@@ -20,6 +20,9 @@ use pyo3::types::{PyDict, PyList};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The table of a database, with the path of the database.
+type NamedTable = (String, Table);
+
 /// Databases that are asked together; empty once it was closed.
 #[pyclass(frozen, module = "holotype._native")]
 pub(crate) struct Fleet {
@@ -91,7 +94,7 @@ impl Fleet {
     }
 
     /// The table of a statement in each database, and the databases in which it failed.
-    fn tables<'py>(&self, py: Python<'py>, statement: Text) -> PyResult<(Vec<(String, Table)>, Bound<'py, PyList>)> {
+    fn tables<'py>(&self, py: Python<'py>, statement: Text) -> PyResult<(Vec<NamedTable>, Bound<'py, PyList>)> {
         let engine = self.engine(py)?;
         let Text(statement) = statement;
         let outputs = interrupt::run(py, Some(&statement), |_| {
@@ -138,7 +141,9 @@ impl Fleet {
         let report = interrupt::run(py, None, |signals| {
             let mut fleet = EngineFleet::open(&self.places, FleetOptions { router: None, ..self.options.clone() })?;
             // A router is written to its end; an interrupt is raised after that.
-            let mut progress = |_, _| drop(signals.raised());
+            let mut progress = |_, _| {
+                signals.raised();
+            };
             match is_new {
                 true => fleet.build_router(&router, route, &mut progress),
                 false => fleet.update_router(&router, route, &mut progress),

@@ -36,7 +36,7 @@
         if (mine.inView.includes(part)) redraw((times) => times + 1);
       } catch (problem) {
         if (problem.name !== "AbortError") setError(problem);
-      } finally { mine.asked.delete(part); }
+      } finally { if (mine.asked.get(part) === asking) mine.asked.delete(part); }
     };
 
     // Asks for the parts in view, and no longer for those that were scrolled past.
@@ -44,7 +44,12 @@
       const { parts, asked } = list.current;
       const inView = [...new Set([Math.max(0, row - BEFORE), row + SHOWN].map((at) => Math.floor(at / PART)))];
       list.current.inView = inView;
-      for (const [part, asking] of asked) if (part > 0 && !inView.includes(part)) asking.abort();
+      for (const [part, asking] of asked) {
+        if (part === 0 || inView.includes(part)) continue;
+        asking.abort();
+        // A part that comes into view again at once is asked for again.
+        asked.delete(part);
+      }
       for (const part of inView) if (!parts.has(part) && !asked.has(part)) load(part);
     };
 

@@ -4,7 +4,7 @@
 //! it finds each quote in the text that it cites and compares the bytes. It works from a file, without a network, and
 //! says how many items were left out.
 
-use crate::rows::{rows, table};
+use crate::rows::{item_of, rows, table};
 use crate::views::{self, Query};
 use crate::{Error, Result, page};
 use base64::Engine as _;
@@ -78,8 +78,8 @@ pub fn export_stories(
     let statement = format!("find items where {condition} order by item return item");
     let mut count = 0;
     for row in rows(snapshot, &statement, Params::new())? {
-        if let Some(item) = row["item"].as_u64() {
-            write(snapshot.why(&format!("#{item}"))?.to_json())?;
+        if let Some(id) = item_of(&row) {
+            write(snapshot.why(&format!("#{}", id.0))?.to_json())?;
             count += 1;
         }
     }
@@ -137,7 +137,7 @@ fn chosen(snapshot: &Snapshot, options: &ExportOptions) -> Result<Vec<ItemId>> {
     let most = options.max_items.max(1);
     let found = |filter: &str| {
         let statement = format!("find items{filter} order by item desc limit {most} return item");
-        Ok(table(snapshot, &statement)?.iter().filter_map(number).collect())
+        Ok(table(snapshot, &statement)?.iter().filter_map(item_of).collect())
     };
     let mut ids: Vec<ItemId> = match &options.items {
         Items::All => return found(""),
@@ -154,7 +154,7 @@ fn chosen(snapshot: &Snapshot, options: &ExportOptions) -> Result<Vec<ItemId>> {
             for id in ids.clone() {
                 let params = Params::from([("k".to_owned(), ParamValue::Text(snapshot.key_of(id)?))]);
                 let sources = rows(snapshot, "sources of $k depth 8 limit 500 return item", params)?;
-                ids.extend(sources.iter().filter_map(number));
+                ids.extend(sources.iter().filter_map(item_of));
             }
             ids
         }
@@ -172,13 +172,9 @@ fn rows_of(snapshot: &Snapshot, statement: &str) -> Result<Vec<ItemId>> {
         Some(Output::Table(table)) => table.rows_to_json(),
         _ => Vec::new(),
     };
-    let item = |row: &Value| number(row).or_else(|| snapshot.item_named(row["key"].as_str()?).ok());
+    let item = |row: &Value| item_of(row).or_else(|| snapshot.item_named(row["key"].as_str()?).ok());
     let none = || Error::Invalid(format!("{statement}: its rows have neither `item` nor `key`"));
     rows.iter().map(|row| item(row).ok_or_else(none)).collect()
-}
-
-fn number(row: &Value) -> Option<ItemId> {
-    row["item"].as_u64().and_then(|id| u32::try_from(id).ok()).map(ItemId)
 }
 
 /// Replaces the texts of an item by their lengths.

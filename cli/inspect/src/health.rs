@@ -8,7 +8,7 @@
 //! | `index` | the recall@10 of vector search, against comparing all vectors, for a sample of them |
 
 use crate::Result;
-use crate::rows::table;
+use crate::rows::{item_of, table};
 use crate::views::Query;
 use holotype::space::Metric;
 use holotype::{Holotype, ItemId, Layer, Snapshot, Verdict};
@@ -64,39 +64,60 @@ fn quotes(snapshot: &Snapshot) -> Result<Value> {
     Ok(json!({"checked": checked, "holding": holding, "dangling": dangling}))
 }
 
-/// For a sample of vectors of each layer, how many of the nearest the index finds.
+/// For a sample of vectors of each layer, how many of the nearest the index finds. One vector is in memory at a time,
+/// beside those of the sample.
 fn index_recall(snapshot: &Snapshot) -> Result<Value> {
     let Some(space) = snapshot.space()? else { return Ok(json!([])) };
     let mut layers = Vec::new();
     for (layer, noun) in [(Layer::Trace, "traces"), (Layer::Recall, "recalls"), (Layer::Theme, "themes")] {
         let found = format!("find {noun} where not failed and not inactive and not redacted return item");
-        let mut vectors = Vec::new();
-        for row in table(snapshot, &found)? {
-            let Some(id) = row["item"].as_u64().and_then(|id| u32::try_from(id).ok()).map(ItemId) else { continue };
-            vectors.extend(snapshot.vector(id)?.map(|vector| (id, vector)));
+        let found = table(snapshot, &found)?;
+        let ids: Vec<ItemId> = found.iter().filter_map(item_of).collect();
+        let mut questions = Vec::new();
+        for id in ids.iter().step_by(ids.len().div_ceil(QUESTIONS).max(1)) {
+            questions.extend(snapshot.vector(*id)?.map(|vector| Question { vector, nearest: Vec::new() }));
         }
-        let step = vectors.len().div_ceil(QUESTIONS).max(1);
+        let mut vectors = 0_u64;
+        for id in &ids {
+            let Some(vector) = snapshot.vector(*id)? else { continue };
+            vectors += 1;
+            questions.iter_mut().for_each(|question| question.meet(space.metric, &vector));
+        }
         let (mut wanted, mut found) = (0, 0);
-        for (_, question) in vectors.iter().step_by(step) {
-            let mut exact: Vec<f32> =
-                vectors.iter().map(|(_, vector)| space.metric.similar(question, vector)).collect();
-            exact.sort_by(|a, b| b.total_cmp(a));
-            let Some(least) = exact.get(NEAREST.min(exact.len()) - 1) else { continue };
-            wanted += NEAREST.min(exact.len());
-            for (id, _) in snapshot.nearest(layer, question, NEAREST)? {
-                let near = vectors.binary_search_by_key(&id, |(id, _)| *id).ok().map(|at| &vectors[at].1);
-                found += usize::from(near.is_some_and(|near| space.metric.similar(question, near) >= least - ROUNDING));
+        for question in &questions {
+            let Some(least) = question.nearest.last() else { continue };
+            wanted += question.nearest.len();
+            for (id, _) in snapshot.nearest(layer, &question.vector, NEAREST)? {
+                let near = snapshot.vector(id)?;
+                let is_near = |near: &Vec<f32>| space.metric.similar(&question.vector, near) >= least - ROUNDING;
+                found += usize::from(near.as_ref().is_some_and(is_near));
             }
         }
         if wanted > 0 {
-            let (vectors, asked) = (vectors.len(), vectors.len().div_ceil(step));
             layers.push(json!({
-                "layer": layer.to_string(), "vectors": vectors, "questions": asked,
+                "layer": layer.to_string(), "vectors": vectors, "questions": questions.len(),
                 "recall": found.min(wanted) as f64 / wanted as f64,
             }));
         }
     }
     Ok(json!(layers))
+}
+
+/// A vector that is asked for, and the greatest similarities met, in descending order.
+struct Question {
+    vector: Vec<f32>,
+    nearest: Vec<f32>,
+}
+
+impl Question {
+    fn meet(&mut self, metric: Metric, vector: &[f32]) {
+        let similarity = metric.similar(&self.vector, vector);
+        let place = self.nearest.partition_point(|met| *met >= similarity);
+        if place < NEAREST {
+            self.nearest.insert(place, similarity);
+            self.nearest.truncate(NEAREST);
+        }
+    }
 }
 
 /// The similarity of two vectors, greater if nearer.

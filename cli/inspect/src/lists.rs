@@ -5,7 +5,7 @@
 //! Numbers are never given twice, so a kept list cannot show another item.
 
 use crate::Result;
-use crate::rows::rows;
+use crate::rows::{item_of, rows};
 use crate::views::Filter;
 use holotype::{ItemId, Snapshot};
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ fn find(snapshot: &Snapshot, filter: Filter) -> Result<List> {
         Numbers::Below(snapshot.len())
     } else {
         let found = rows(snapshot, &format!("find items{filter} order by item desc return item"), filter.params())?;
-        Numbers::These(found.iter().filter_map(|row| u32::try_from(row["item"].as_u64()?).ok()).collect())
+        Numbers::These(found.iter().filter_map(item_of).map(|id| id.0).collect())
     };
     Ok(List { commit: snapshot.commit(), filter, numbers })
 }
